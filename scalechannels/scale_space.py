@@ -1,0 +1,122 @@
+"""Gaussian scale space: the kernels whose scaling laws scale-channel networks inherit.
+
+The paper's section 4 shows that filtering rescaled images with one kernel equals filtering one image with
+rescaled kernels, L_h(x; s) = M_h(x/s; 1/s), so that a channel that learnt a Gaussian derivative computes a
+scale-normalised one. These are the kernels of that statement: continuous ones as functions of position, and
+the discrete Gaussian for smoothing images.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def gaussian(x: Tensor, sigma: float) -> Tensor:
+    """The normalised 1-D Gaussian g(x; σ) at the positions x."""
+    _require_positive(sigma)
+    return torch.exp(-(x**2) / (2 * sigma**2)) / (math.sqrt(2 * math.pi) * sigma)
+
+
+def hermite(order: int, x: Tensor) -> Tensor:
+    """The probabilists' Hermite polynomial He_n(x), by He_{n+1} = x·He_n − n·He_{n−1}."""
+    _require_order(order)
+    previous, current = torch.zeros_like(x), torch.ones_like(x)
+    for n in range(order):
+        previous, current = current, x * current - n * previous
+    return current
+
+
+def gaussian_derivative(x: Tensor, sigma: float, order: int) -> Tensor:
+    """∂ₓⁿ g(x; σ) = (−1)ⁿ σ⁻ⁿ He_n(x/σ) g(x; σ) at the positions x."""
+    return (-1 / sigma) ** order * hermite(order, x / sigma) * gaussian(x, sigma)
+
+
+def gaussian_derivative_kernel(
+    x: Sequence[Tensor], sigma: float, orders: Sequence[int], *, gamma: float = 0.0
+) -> Tensor:
+    """The N-D partial derivative σ^(γ|α|) ∂^α g on the product of the axes x; γ = 1 is scale-normalised.
+
+    With γ = 1 the kernels of all scales are rescaled copies of one another with constant L₁ norm, which is
+    what a kernel shared between scale channels amounts to.
+    """
+    if len(x) != len(orders):
+        raise ValueError(f"one order for each axis is needed, got {len(x)} axes and {len(orders)} orders")
+    kernel = torch.ones((), dtype=x[0].dtype, device=x[0].device)
+    for axis, order in zip(x, orders, strict=True):
+        kernel = kernel[..., None] * gaussian_derivative(axis, sigma, order)
+    return kernel * sigma ** (gamma * sum(orders))  # one axis of the result for each axis in x
+
+
+def directional_derivative_kernel(
+    x: Sequence[Tensor], sigma: float, direction: Sequence[float], order: int, *, gamma: float = 0.0
+) -> Tensor:
+    """σ^(γn) (e·∇)ⁿ g in two dimensions, for the unit vector e along `direction`."""
+    if len(x) != 2 or len(direction) != 2:
+        raise ValueError(f"two axes and a 2-D direction are needed, got {len(x)} and {len(direction)}")
+    norm = math.hypot(*direction)
+    if norm == 0:
+        raise ValueError("the direction must not be the zero vector")
+    first, second = (component / norm for component in direction)
+    terms = [
+        math.comb(order, k)
+        * first**k
+        * second ** (order - k)
+        * gaussian_derivative_kernel(x, sigma, (k, order - k), gamma=gamma)
+        for k in range(order + 1)
+    ]
+    return torch.stack(terms).sum(0)
+
+
+def discrete_gaussian_kernel(
+    variance: float, *, radius: int | None = None, dtype: torch.dtype = torch.float64
+) -> Tensor:
+    """The discrete analogue of the Gaussian, T(n; t) = e⁻ᵗ I_n(t) for n = −radius … radius, summing to 1.
+
+    Unlike the sampled Gaussian it has exactly the variance t, and smoothing by t₁ then t₂ equals smoothing
+    by t₁ + t₂. It is the inverse Fourier transform of exp(t (cos θ − 1)); that integrand is periodic and
+    smooth, so the sum over equidistant θ is exact to rounding. The cut-off tail is returned to the kernel
+    in proportion, which with the default radius moves no weight by more than 1e-9.
+    """
+    if variance < 0 or not math.isfinite(variance):
+        raise ValueError(f"a variance of zero or more is needed, got {variance}")
+    if radius is None:
+        radius = math.ceil(7 * math.sqrt(variance) + 4) if variance > 0 else 0
+    points = 4 * radius + 16 + 16 * math.ceil(math.sqrt(variance))
+    theta = torch.arange(points, dtype=torch.float64) * (2 * math.pi / points)
+    spectrum = torch.exp(variance * (torch.cos(theta) - 1))
+    n = torch.arange(-radius, radius + 1, dtype=torch.float64)
+    kernel = (spectrum * torch.cos(n[:, None] * theta)).mean(1).clamp_min(0)  # (2·radius + 1,)
+    return (kernel / kernel.sum()).to(dtype)
+
+
+def smooth(images: Tensor, variance: float) -> Tensor:
+    """Images (…, H, W) smoothed by the discrete Gaussian of this variance, mirrored at the border."""
+    kernel = discrete_gaussian_kernel(variance, dtype=images.dtype).to(images.device)
+    for axis in (-2, -1):
+        images = _convolve(images.movedim(axis, -1), kernel).movedim(-1, axis)
+    return images
+
+
+def _convolve(rows: Tensor, kernel: Tensor) -> Tensor:
+    flat = rows.reshape(-1, 1, rows.shape[-1])
+    radius = len(kernel) // 2
+    while radius > 0 and radius >= flat.shape[-1]:  # F.pad mirrors at most once; trim what is beyond
+        kernel = kernel[1:-1] / kernel[1:-1].sum()
+        radius -= 1
+    padded = F.pad(flat, (radius, radius), mode="reflect") if radius else flat
+    return F.conv1d(padded, kernel.view(1, 1, -1)).reshape(rows.shape)
+
+
+def _require_positive(sigma: float) -> None:
+    if not sigma > 0:
+        raise ValueError(f"a positive standard deviation is needed, got {sigma}")
+
+
+def _require_order(order: int) -> None:
+    if order < 0:
+        raise ValueError(f"a derivative order of zero or more is needed, got {order}")
