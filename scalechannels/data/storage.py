@@ -1,29 +1,34 @@
 """Where data lies on disk and how it gets there: whole or not at all, and by one process at a time.
 
-The law: a file that has its final name is complete. It is written under a temporary name in the same folder,
-flushed to the disk, and then renamed, which the operating system does in one step. A process that is killed in
-between leaves at most a temporary file, which nobody reads and which the next process that holds the lock removes.
+The law: a file that has its final name is complete. It is written under a temporary name in the same
+folder, flushed to the disk, and then renamed, which the operating system does in one step. A process that
+is killed in between leaves at most temporary files, which nobody reads and which the next process that
+holds the lock removes.
 
-The limit: a rename is atomic on one file system, and a lock works between processes that share it. Network file
-systems that do neither (old NFS) need one process at a time.
+The limit: a rename is atomic on one file system, and a lock works between processes that share it. File
+systems that do neither (old network file systems) need one process at a time.
 """
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 from uuid import uuid4
 
 ENVIRONMENT_VARIABLE = "SCALECHANNELS_DATA"
-TEMPORARY_MARK = ".partial-"
+# Matches the names that `_temporary` gives, with exactly the length of the random part: a plain `*` before the
+# name would also match what another process is writing for `x-<name>`, under another lock.
+_PARTIAL = f".partial-{'[0-9a-f]' * 32}-"
 
 
 def cache_root(given: Path | str | None = None) -> Path:
-    """The folder that holds downloaded data: the given one, else $SCALECHANNELS_DATA, else the user's cache.
+    """The folder that holds data: the given one, else $SCALECHANNELS_DATA, else the user's cache.
 
     The folder need not exist; whoever writes creates it.
     """
@@ -41,17 +46,17 @@ def cache_root(given: Path | str | None = None) -> Path:
 def atomic_path(path: Path | str) -> Iterator[Path]:
     """Yields a temporary path beside `path` and moves it into place when the block ends well.
 
-    The block may write a file or make a folder. When it raises, what it wrote is removed and `path` is as before.
-    A file replaces an older file; a folder replaces nothing (`path` must not exist as a folder with content).
-    The temporary name keeps the suffixes of `path`, since writers such as `numpy.save` look at them.
+    The block may write a file or make a folder. When it raises, what it wrote is removed and `path` is as
+    before. A file replaces an older file; a folder replaces at most an empty one. The temporary name ends
+    with the name of `path`, since writers such as `numpy.save` look at the suffix.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{TEMPORARY_MARK}{uuid4().hex}-{path.name}")
+    temporary = _temporary(path)
     try:
         yield temporary
         if not temporary.exists():
-            raise OSError(f"nothing was written for {path}: the block has to write {temporary.name}")
+            raise OSError(f"nothing was written for {path}: the block has to write to the path it is given")
         _flush_tree(temporary)
         os.replace(temporary, path)
         _flush(path.parent)
@@ -60,12 +65,26 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
 
 
 @contextmanager
+def scratch_folder(path: Path | str) -> Iterator[Path]:
+    """Yields an empty folder beside the resource `path`, removed afterwards however the block ends."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _temporary(path)
+    temporary.mkdir()
+    try:
+        yield temporary
+    finally:
+        _remove(temporary)
+
+
+@contextmanager
 def locked(path: Path | str, timeout: float = -1) -> Iterator[None]:
     """Holds the lock of the resource `path` (a file or a folder); another process waits until it is free.
 
-    The lock is the file `.<name>.lock` beside the resource. It belongs to the process, so a killed one leaves none
-    behind. Temporary files that a killed process left for this resource are removed on entry: whoever holds the
-    lock knows that nobody is writing them. `timeout` in seconds; negative waits for as long as it takes.
+    The lock is the file `.<name>.lock` beside the resource, held through the operating system, so that a
+    killed process holds nothing. The lock of a folder covers the files in it. What a killed process left half
+    written for this very resource is removed on entry: whoever holds the lock knows that nobody is writing it.
+    `timeout` in seconds; negative waits for as long as it takes.
     """
     from filelock import FileLock, Timeout
 
@@ -79,15 +98,17 @@ def locked(path: Path | str, timeout: float = -1) -> Iterator[None]:
             f"another process has been working on {path} for more than {timeout:g} s; wait for it or end it"
         ) from None
     try:
-        for leftover in path.parent.glob(f"{TEMPORARY_MARK}*-{path.name}"):
+        for leftover in (*path.parent.glob(_PARTIAL + glob.escape(path.name)), *path.glob(_PARTIAL + "*")):
             _remove(leftover)
         yield
     finally:
         lock.release()
 
 
-def checksum(content: bytes | bytearray | memoryview | Path, algorithm: str = "sha256") -> str:
-    """Hexadecimal digest of bytes or of the file at a path, read in pieces."""
+def checksum(
+    content: bytes | bytearray | memoryview | Path, algorithm: Literal["sha256", "md5"] = "sha256"
+) -> str:
+    """Hexadecimal digest of bytes, or of the file at a path, read in pieces."""
     digest = hashlib.new(algorithm, usedforsecurity=False)
     if isinstance(content, Path):
         with content.open("rb") as file:
@@ -96,6 +117,10 @@ def checksum(content: bytes | bytearray | memoryview | Path, algorithm: str = "s
     else:
         digest.update(content)
     return digest.hexdigest()
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".partial-{uuid4().hex}-{path.name}")
 
 
 def _remove(path: Path) -> None:
@@ -113,10 +138,10 @@ def _flush_tree(path: Path) -> None:
 
 
 def _flush(path: Path) -> None:
-    """Asks the system to bring a file or the entries of a folder to the disk before a rename relies on them."""
-    if path.is_dir() and os.name == "nt":
+    """Brings a file, or the entries of a folder, to the disk before a rename relies on it."""
+    if os.name == "nt" and path.is_dir():
         return  # Windows has no handle to a folder that could be flushed
-    descriptor = os.open(path, os.O_RDONLY if path.is_dir() or os.name != "nt" else os.O_RDWR)
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
