@@ -22,7 +22,7 @@ from typing import Literal
 from uuid import uuid4
 
 ENVIRONMENT_VARIABLE = "SCALECHANNELS_DATA"
-# Matches the names that `_temporary` gives, with exactly the length of the random part: a plain `*` before the
+# Matches the names that `_temporary` gives, with the exact length of the random part: a plain `*` before the
 # name would also match what another process is writing for `x-<name>`, under another lock.
 _PARTIAL = f".partial-{'[0-9a-f]' * 32}-"
 
@@ -83,7 +83,7 @@ def locked(path: Path | str, timeout: float = -1) -> Iterator[None]:
 
     The lock is the file `.<name>.lock` beside the resource, held through the operating system, so that a
     killed process holds nothing. The lock of a folder covers the files in it. What a killed process left half
-    written for this very resource is removed on entry: whoever holds the lock knows that nobody is writing it.
+    written for this very resource is removed on entry: whoever has the lock knows that nobody is writing it.
     `timeout` in seconds; negative waits for as long as it takes.
     """
     from filelock import FileLock, Timeout

@@ -1,0 +1,176 @@
+"""MNIST Large Scale as files with the published names, keys and shapes, in both directions.
+
+A file holds /x_train /x_val /x_test, images (n, 112, 112, 1) with values from −0.76 to 0.76, and /y_train
+/y_val /y_test, classes (n,). Test-only files still hold one training and one validation image, and those lack
+the sample axis: (112, 112, 1). `write` does the same, and `read` takes either form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from scalechannels.data.image_set import ImageSet
+from scalechannels.data.mnist_large_scale import (
+    SIZE,
+    TEST_SIZES,
+    TRAINING_SCALES,
+    LargeScaleSpec,
+    MnistLargeScale,
+    Split,
+)
+from scalechannels.data.storage import atomic_path, locked
+
+KEYS: Mapping[Split, str] = {"train": "train", "validation": "val", "test": "test"}
+Scale = float | tuple[float, float]
+SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+
+
+def name_of_training_file(
+    scale: Scale,
+    counts: tuple[int, int, int] = (50_000, 10_000, 10_000),
+    size: int = SIZE,
+) -> str:
+    """The published name of the file with training, validation and test images at this scale or range."""
+    train, validation, test = counts
+    return (
+        f"mnist_large_scale_tr{train}_vl{validation}_te{test}_outsize{size}-{size}"
+        f"_sctr{_scale_name(scale)}_scte{_scale_name(scale)}.h5"
+    )
+
+
+def name_of_test_file(scale: Scale, count: int = 10_000, size: int = SIZE) -> str:
+    """The published name of the file with test images only."""
+    return f"mnist_large_scale_te{count}_outsize{size}-{size}_scte{_scale_name(scale)}.h5"
+
+
+def write(path: Path | str, sets: Mapping[Split, ImageSet]) -> Path:
+    """Writes the three sets into a compressed file, whole or not at all; a set of one loses its sample axis.
+
+    An older file of the same name is replaced, and another process that writes it is waited for.
+    """
+    path = Path(path)
+    with locked(path):
+        _write(path, sets)
+    return path
+
+
+def read(path: Path | str, splits: Iterable[Split] = SPLITS) -> dict[Split, ImageSet]:
+    """The sets of a file, published or written here; `splits` says which, so that others cost nothing."""
+    import h5py
+
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        with h5py.File(path, "r") as file:
+            return {split: _read_set(file, path, split) for split in splits}
+    except OSError as error:
+        raise OSError(
+            f"{path} is truncated, damaged or no HDF5 file ({error}); fetch or make it again"
+        ) from None
+
+
+def make_files(
+    generator: MnistLargeScale,
+    folder: Path | str,
+    *,
+    training_scales: Iterable[Scale] = TRAINING_SCALES,
+    test_scales: Iterable[Scale] = TEST_SIZES,
+    seed: int = 0,
+    samples: int | None = None,
+    size: int = SIZE,
+    report: Callable[[Path], None] = lambda _: None,
+) -> list[Path]:
+    """Makes the files of these training and test scales in `folder`, and calls `report` after each.
+
+    A readable file of the same recipe is kept, so an interrupted call goes on where it was, and two processes
+    wait for each other and share the work. `samples` limits each split to a balanced subset; names say so.
+    """
+
+    def make(split: Split, scale: Scale, limit: int | None) -> ImageSet:
+        return generator.make(LargeScaleSpec(split, scale, seed=seed, samples=limit, size=size))
+
+    train, validation, test = (generator.count(split) if samples is None else samples for split in SPLITS)
+    jobs = [
+        (name_of_training_file(scale, (train, validation, test), size), scale, samples)
+        for scale in training_scales
+    ] + [(name_of_test_file(scale, test, size), scale, 1) for scale in test_scales]
+    paths = []
+    for name, scale, limit in jobs:
+        path = Path(folder) / name
+        recipe = f"scale {scale}, seed {seed}"
+        with locked(path):
+            if not _is_made(path, recipe):
+                limits = {"train": limit, "validation": limit, "test": samples}
+                _write(path, {split: make(split, scale, limits[split]) for split in SPLITS}, recipe)
+        paths.append(path)
+        report(path)
+    return paths
+
+
+def _write(path: Path, sets: Mapping[Split, ImageSet], recipe: str | None = None) -> None:
+    import h5py
+
+    if missing := [split for split in SPLITS if split not in sets]:
+        raise ValueError(f"a file holds {', '.join(SPLITS)}; {', '.join(missing)} is missing")
+    with atomic_path(path) as temporary, h5py.File(temporary, "w") as file:
+        if recipe is not None:
+            file.attrs["recipe"] = recipe
+        for split in SPLITS:
+            images = sets[split].images.cpu().movedim(1, -1).numpy()  # (n, 112, 112, 1)
+            # Chunks of one image: a reader in random order unpacks what it asks for and no more.
+            chunk: tuple[int, ...] = (1, *images.shape[1:])
+            if len(images) == 1:
+                images, chunk = images[0], images.shape[1:]
+            file.create_dataset(
+                f"x_{KEYS[split]}", data=images, chunks=chunk, compression="gzip", shuffle=True
+            )
+            file.create_dataset(f"y_{KEYS[split]}", data=sets[split].labels.cpu().numpy())
+
+
+def _is_made(path: Path, recipe: str) -> bool:
+    """Whether the file is there and readable. Its name has no seed and a rounded scale, so it keeps both."""
+    import h5py
+
+    if not path.exists():
+        return False
+    try:
+        with h5py.File(path, "r") as file:
+            found = file.attrs.get("recipe", recipe)  # a published file has none and is welcome
+    except OSError:
+        return False  # truncated by others: made again
+    if found != recipe:
+        raise ValueError(f"{path} was made by {found}, not by {recipe}; give another folder or remove it")
+    return True
+
+
+def _read_set(file: Any, path: Path, split: Split) -> ImageSet:
+    arrays = []
+    for key in (f"x_{KEYS[split]}", f"y_{KEYS[split]}"):
+        if key not in file:
+            raise ValueError(f"{path} has no /{key}; it has {', '.join(sorted(file)) or 'nothing'}")
+        arrays.append(np.asarray(file[key][()]))
+    images, labels = arrays[0].astype(np.float32, copy=False), arrays[1].reshape(-1)
+    if images.ndim == 3 and images.shape[-1] == 1:
+        images = images[None]  # the one sample that was stored without its axis
+    if images.ndim != 4 or images.shape[-1] != 1:
+        raise ValueError(f"{path}: /x_{KEYS[split]} should be (n, H, W, 1), it is {arrays[0].shape}")
+    if len(labels) != len(images):
+        raise ValueError(f"{path}: {len(images)} images of {split} have {len(labels)} labels")
+    return ImageSet(
+        torch.from_numpy(images).movedim(-1, 1).contiguous(),
+        torch.from_numpy(labels.astype(np.int64)),
+        torch.full((len(images),), math.nan, dtype=torch.float64),  # the published format does not keep them
+    )
+
+
+def _scale_name(scale: Scale) -> str:
+    if isinstance(scale, tuple):
+        return "-".join(_scale_name(end) for end in scale)
+    return f"{scale:.3f}".replace(".", "p")

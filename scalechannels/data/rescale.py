@@ -1,0 +1,144 @@
+"""Rescaling of images by any factor about their centre: the one home of the data's resampling conventions.
+
+An image (n x n) becomes (m x m) by y = A x Aᵀ with one m x n matrix per factor, so a set of images is
+rescaled by matrix products. Nothing is rounded: "resize to round(s n) pixels, then pad or crop" would move
+the centre by up to half a pixel and change the factor by up to 1/(2 s n), differently at each s.
+
+Conventions, each of them an open choice that a test shows the effect of:
+- Centre: output pixel j takes the input at (n-1)/2 + (j - (m-1)/2)/s, in pixel-centre coordinates.
+- Kernel: Keys' cubic convolution with a = -1/2, the one member of the family that is exact for quadratics.
+- Anti-aliasing: below s = 1 the kernel is widened by 1/s, so that it averages what falls into one output
+  pixel instead of skipping pixels. At and above 1 nothing changes.
+- Weights sum to one for every output pixel, counted over the image and its continuation.
+- Continuation: "zero" (a black background without end), or "reflect" (mirrored about the centre of the edge
+  pixel, which is not repeated, as `F.pad` does it).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+Continuation = Literal["zero", "reflect"]
+KERNEL_RADIUS = 2  # of Keys' cubic, in pixels of the coarser of the two grids
+
+
+def keys_cubic(x: Tensor) -> Tensor:
+    """Keys' cubic convolution kernel with a = -1/2 at the positions x."""
+    x = x.abs()
+    inner = (1.5 * x - 2.5) * x * x + 1
+    outer = ((-0.5 * x + 2.5) * x - 4) * x + 2
+    return torch.where(x < 1, inner, torch.where(x < 2, outer, torch.zeros_like(x)))
+
+
+def rescaling_matrices(
+    scales: Tensor,
+    input_size: int,
+    output_size: int,
+    *,
+    continuation: Continuation = "zero",
+    antialias: bool = True,
+) -> Tensor:
+    """The matrix A of each factor in `scales` (S,), on its device, as float64 (S, output_size, input_size)."""
+    if continuation not in get_args(Continuation):
+        raise ValueError(f"a continuation among {get_args(Continuation)} is needed, got {continuation!r}")
+    if input_size < 1 or output_size < 1:
+        raise ValueError(f"sizes of one pixel or more are needed, got {input_size} and {output_size}")
+    smallest = require_scales(scales)
+    kind: dict[str, Any] = {"dtype": torch.float64, "device": scales.device}
+    s = scales.double()[:, None]  # (S, 1)
+    offsets = torch.arange(output_size, **kind) - (output_size - 1) / 2
+    u = (input_size - 1) / 2 + offsets / s  # (S, m) where each output pixel looks
+    width = (1 / s).clamp_min(1) if antialias else torch.ones_like(s)  # (S, 1)
+    reach = math.ceil(KERNEL_RADIUS * (max(1.0, 1 / smallest) if antialias else 1.0))
+
+    # The sum of all weights of an output pixel depends on its distance to the pixel below it alone.
+    steps = torch.arange(-reach, reach + 2, **kind)
+    total = keys_cubic(((u - u.floor())[..., None] - steps) / width[..., None]).sum(-1, keepdim=True)
+
+    beyond = 0
+    if continuation == "reflect":
+        beyond = max(0, math.ceil(output_size / smallest / 2 - input_size / 2) + reach + 1)
+    positions = torch.arange(-beyond, input_size + beyond, device=scales.device)
+    weights = keys_cubic((u[..., None] - positions) / width[..., None]) / total  # (S, m, positions)
+    if not beyond:
+        return weights
+    folded = torch.zeros((*weights.shape[:2], input_size), **kind)
+    return folded.index_add_(2, _reflect(positions, input_size), weights)  # (S, m, n)
+
+
+def rescale(
+    images: Tensor,
+    scales: float | Tensor,
+    output_size: int | None = None,
+    *,
+    continuation: Continuation = "zero",
+    antialias: bool = True,
+) -> Tensor:
+    """Square images (N, ..., n, n) rescaled by one factor or by one each, as float32 (N, ..., m, m).
+
+    m is n by default. The result is cropped or continued about the centre; over- and undershoot of the
+    kernel is kept, so values may leave the range of the input by some 10 %.
+    """
+    if images.ndim < 3 or images.shape[-1] != images.shape[-2]:
+        raise ValueError(f"square images (N, ..., n, n) are needed, got the shape {tuple(images.shape)}")
+    factors = as_scales(scales, len(images), images.device)
+    size = images.shape[-1]
+    matrices = rescaling_matrices(
+        factors, size, output_size or size, continuation=continuation, antialias=antialias
+    ).float()
+    between = images.shape[1:-2]
+    matrices = matrices.view(len(factors), *(1 for _ in between), *matrices.shape[1:])
+    with full_precision():
+        return matrices @ images.float() @ matrices.mT
+
+
+def as_scales(scales: float | Tensor, count: int, device: torch.device | str) -> Tensor:
+    """One factor for all images as (1,), or one each as (count,), in float64 on the device; all positive."""
+    factors = torch.as_tensor(scales, dtype=torch.float64).to(device)
+    if factors.ndim == 0:
+        factors = factors[None]
+    elif factors.shape != (count,):
+        raise ValueError(
+            f"one scale, or one for each of {count} images, got the shape {tuple(factors.shape)}"
+        )
+    require_scales(factors)
+    return factors
+
+
+def require_scales(scales: Tensor) -> float:
+    """The smallest of the factors, after a check that all of them are positive and finite."""
+    if not len(scales):
+        return 1.0
+    smallest, largest = float(scales.min()), float(scales.max())
+    if not (smallest > 0 and math.isfinite(largest)):
+        raise ValueError(f"scale factors have to be positive and finite, got {smallest} to {largest}")
+    return smallest
+
+
+def _reflect(positions: Tensor, size: int) -> Tensor:
+    """Positions on the whole line brought into 0 ... size-1 by mirroring about the edge pixels."""
+    if size == 1:
+        return torch.zeros_like(positions)
+    period = 2 * (size - 1)
+    return (size - 1) - ((size - 1) - positions % period).abs()
+
+
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """Float32 matrix products keep all their bits in the block.
+
+    Training code often allows TF32, which rounds factors to 10 bits: a grey level, and other numbers on a GPU
+    than on a CPU.
+    """
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
