@@ -1,0 +1,216 @@
+"""Built-in digits: handwritten-like, drawn from parametric strokes and rendered analytically at any size.
+
+No download, and the only data of the library whose rescaling is exact: a digit is geometry, and its image at
+scale s is f((p - centre) / (28 s)) at the pixel centres p, with one f for all scales. So the image at scale
+2s has the very values of the image at scale s at corresponding points, and true detail in between. The limit:
+point sampling of f resolves its soft edge (standard deviation 7/8 pixel at scale 1) down to about scale 1/2,
+as in MNIST Large Scale; below that, thin strokes begin to alias.
+
+Units: the digit's box (28 pixels at scale 1) is the unit square, centred at 0; x to the right, y downwards.
+Outside its box a digit is exactly background.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from scalechannels.data.stroke_templates import POINTS, SEGMENTS, TEMPLATES, template
+
+Split = Literal["train", "validation", "test"]
+
+BOX = 28  # pixels of the unit square's side at scale 1
+BACKGROUND = 2 / math.pi * math.atan(0.02 * (0 - 128))  # -0.763, as in MNIST Large Scale
+# The edge is a smoothstep with the standard deviation of MNIST Large Scale's blur (7/8 pixel at scale 1).
+# Unlike a Gaussian it ends, so that whole tiles of an image can be skipped without changing a value.
+EDGE = 7 / 8 / BOX * math.sqrt(28)  # full width; a smoothstep of width 1 has variance 1/28
+EXTENT = 20 / BOX  # MNIST fits its digits into 20 of the 28 pixels
+TILE = 8  # pixels; images are rendered in tiles of this side
+CLASSES = len(TEMPLATES)
+
+
+@dataclass(frozen=True)
+class Strokes:
+    """A set of digits as geometry: line segments in digit units, half the pen's width, and the class."""
+
+    segments: Tensor  # (N, SEGMENTS, 2, 2): start and end, x and y
+    half_widths: Tensor  # (N,)
+    labels: Tensor  # (N,) int64
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: slice | Tensor) -> Strokes:
+        if not isinstance(index, slice | Tensor):
+            raise TypeError(f"a set of strokes is indexed by a slice or a tensor, not by {index!r}")
+        return Strokes(self.segments[index], self.half_widths[index], self.labels[index])
+
+    def render(
+        self,
+        scale: float | Tensor = 1.0,
+        size: int = 112,
+        centre: Tensor | None = None,
+        device: torch.device | str | None = None,
+    ) -> Tensor:
+        """Images (N, 1, size, size) of the digits at `scale` (one, or one each), about the image's centre or
+        about `centre` (N, 2), x and y in pixel-centre coordinates. Background -0.76, ink 0.76.
+
+        Values depend on (pixel - centre) / (28 scale) alone, up to rounding (1e-5). Memory beside the images
+        is bounded, whatever N.
+        """
+        count = len(self)
+        scales = torch.as_tensor(scale, dtype=torch.float64).cpu().expand(count)  # (N,)
+        if not bool((scales.isfinite() & (scales > 0)).all()):
+            raise ValueError(f"scale must be positive and finite, got {scale}")
+        if size < 1:
+            raise ValueError(f"size must be at least 1 pixel, got {size}")
+        if centre is None:
+            centre = torch.full((count, 2), (size - 1) / 2, dtype=torch.float64)
+        if centre.shape != (count, 2):
+            raise ValueError(
+                f"centre must have shape ({count}, 2), x and y for each digit, got {tuple(centre.shape)}"
+            )
+        device = torch.device(device or "cpu")
+        tiles = math.ceil(size / TILE)
+        images = torch.full((count, tiles, TILE, tiles, TILE), BACKGROUND, device=device)
+        # A chunk's temporaries stay in a CPU's cache: about as many tiles at every scale.
+        touched = min(tiles, BOX * float(scales.mean()) / TILE + 1) ** 2
+        chunk = max(8, int((2048 if device.type == "cpu" else 2**18) / touched))
+        for first in range(0, count, chunk):
+            part = slice(first, first + chunk)
+            draw(self[part], scales[part], centre[part].double().cpu(), images[part])
+        images = images.view(count, 1, tiles * TILE, tiles * TILE)[:, :, :size, :size]
+        return images.contiguous()
+
+
+def draw(digits: Strokes, scales: Tensor, centre: Tensor, images: Tensor) -> None:
+    """Draw digits into `images` (N, tiles, TILE, tiles, TILE), which hold background, tile by tile.
+
+    A tile far from the ink is left alone; elsewhere a pixel needs only segments that can be nearest to it.
+    """
+    device = images.device
+    unit = (BOX * scales).float().to(device)  # (N,) pixels per digit unit
+    tiles = images.shape[1]
+    middles = torch.arange(tiles, dtype=torch.float64) * TILE + (TILE - 1) / 2
+    middles = (
+        ((middles[None, :, None] - centre[:, None, :]) / (BOX * scales)[:, None, None]).float().to(device)
+    )
+    radius = (TILE - 1) / 2 * math.sqrt(2) / unit  # (N,) from a tile's middle to its outermost pixel centre
+    near = middles.abs() < (0.5 + radius)[:, None, None]  # (N, tiles, 2)
+    image, row, column = torch.nonzero(near[:, :, None, 1] & near[:, None, :, 0], as_tuple=True)  # (M,) each
+    middle = torch.stack((middles[image, column, 0], middles[image, row, 1]), 1)  # (M, 2)
+
+    half_widths = digits.half_widths.float().to(device)
+    starts, ends = digits.segments.float().to(device).unbind(2)  # (N, SEGMENTS, 2)
+    halves = (ends - starts) / 2
+    half_lengths = halves.norm(dim=2).clamp_min(1e-6)  # (N, SEGMENTS)
+    directions = halves / half_lengths[:, :, None]
+    # Position of each tile's middle along and across each segment, seen from the segment's own middle.
+    cosine, sine = directions[image].unbind(2)  # (M, SEGMENTS)
+    x, y = (middle[:, None] - ((starts + ends) / 2)[image]).unbind(2)
+    along, across, half_length = x * cosine + y * sine, y * cosine - x * sine, half_lengths[image]
+    distance = torch.hypot((along.abs() - half_length).relu_(), across)  # (M, SEGMENTS)
+
+    nearest = distance.amin(1)  # (M,)
+    reach, margin = (half_widths + EDGE / 2)[image], radius[image]
+    limit = torch.minimum(nearest + 2 * margin, reach + margin)
+    # How many segments some pixel of the tile can be nearest to; none where the tile is background.
+    needed = (distance <= limit[:, None]).sum(1)  # (M,)
+    offsets = torch.arange(TILE, device=device) - (TILE - 1) / 2
+    steps_x, steps_y = offsets.repeat(TILE), offsets.repeat_interleave(TILE)  # (TILE²,)
+    fewest = 0
+    for most in (2, 4, 6, 8, 12, 16, 24, SEGMENTS):
+        chosen = torch.nonzero((needed > fewest) & (needed <= most))[:, 0]  # (m,)
+        fewest = most
+        if not len(chosen):
+            continue
+        which = distance[chosen].topk(most, dim=1, largest=False, sorted=False).indices  # (m, most)
+        where = image[chosen]
+        pixel = 1 / unit[where][:, None, None]
+        c, s = (part[chosen].gather(1, which)[:, :, None] * pixel for part in (cosine, sine))
+        t, d, h = (part[chosen].gather(1, which)[:, :, None] for part in (along, across, half_length))
+        t = (
+            (t + c * steps_x).add_(s * steps_y).abs_().sub_(h).relu_()
+        )  # (m, most, TILE²) beyond the segment's end
+        d = (d + c * steps_y).sub_(s * steps_x)  # and across it
+        squared = d.square_().addcmul_(t, t).amin(1)  # (m, TILE²)
+        values = intensity(squared.sqrt_(), half_widths[where][:, None])
+        images[where, row[chosen], :, column[chosen], :] = values.view(-1, TILE, TILE)
+
+
+def smoothstep(t: Tensor) -> Tensor:
+    """0 for t <= -1/2, 1 for t >= 1/2, between them the smooth quintic."""
+    t = (t + 0.5).clamp_(0, 1)
+    return t * t * t * (t * (6 * t - 15) + 10)
+
+
+def intensity(distance: Tensor, half_width: Tensor) -> Tensor:
+    """Grey value at a distance from the pen's path: a blurred line, stretched to [0, 255], then the arctan of
+    MNIST Large Scale. Both edges of the line count, so thin strokes have no crease along their middle."""
+    ink = smoothstep((half_width - distance) / EDGE) + smoothstep((half_width + distance) / EDGE) - 1
+    peak = 2 * smoothstep(half_width / EDGE) - 1
+    return torch.atan_(ink.mul_(0.02 * 255 / peak).sub_(0.02 * 128)).mul_(2 / math.pi)
+
+
+def strokes(count: int, seed: int = 0, split: Split = "train", variation: float = 1.0) -> Strokes:
+    """`count` digits of random shape, slant, aspect, rotation, pen width and place, the same ones everywhere.
+
+    Every ten consecutive digits hold each class once, and a smaller set is the beginning of a larger one with
+    the same seed (up to rounding, 1e-12). The splits of one seed, and all splits of different seeds, are
+    drawn from different random streams: stream number 3 seed + (0 train, 1 validation, 2 test).
+
+    variation: 1 is handwriting, 0 the bare templates (in their several ways of writing).
+    """
+    if count < 1:
+        raise ValueError(f"count must be at least 1, got {count}")
+    if split not in get_args(Split):
+        raise ValueError(f"split must be one of {', '.join(get_args(Split))}, got {split!r}")
+    if (
+        not 0 <= seed < 2**30
+    ):  # the CPU generator takes 32 bits, and streams must not wrap around into each other
+        raise ValueError(f"seed must be in [0, 2^30), got {seed}")
+    if not 0 <= variation <= 1:
+        raise ValueError(f"variation must be in [0, 1], got {variation}")
+    generator = torch.Generator().manual_seed(3 * seed + get_args(Split).index(split))
+    blocks = math.ceil(count / CLASSES)
+    draws = torch.rand(blocks * CLASSES, 24 + 2 * POINTS, generator=generator, dtype=torch.float64)
+    labels = draws[:, 0].view(blocks, CLASSES).argsort(1).flatten()[:count]
+    draws = draws[:count]
+    # Uniform numbers only: they are the same on every platform, which normal ones are not.
+    signed = (2 * draws - 1) * variation
+    segments = torch.empty(count, SEGMENTS, 2, 2, dtype=torch.float64)
+    for label, ways in enumerate(TEMPLATES):
+        way = (draws[:, 1] * len(ways)).long()
+        for index in range(len(ways)):
+            chosen = torch.nonzero((labels == label) & (way == index))[:, 0]  # (n,)
+            points, weights = template(label, index)
+            jitter = signed[chosen, 24 : 24 + 2 * len(points)].view(-1, len(points), 2)
+            segments[chosen] = torch.einsum("sep,npx->nsex", weights, points + 0.1 * jitter)
+    half_widths = 0.054 + 0.025 * signed[:, 2]
+    return Strokes(fit(deform(segments, signed[:, 3:16]), half_widths, signed[:, 16:24]), half_widths, labels)
+
+
+def deform(segments: Tensor, amounts: Tensor) -> Tensor:
+    """Bend, slant, stretch and rotate: smooth maps of the plane, so strokes that touch go on touching."""
+    a = amounts[:, :, None, None]  # (N, amounts, 1, 1)
+    x, y = segments.unbind(3)  # (N, SEGMENTS, 2)
+    bent_x = x + 0.14 * a[:, 0] * torch.sin(2.5 * y + 2 * a[:, 1]) + 0.18 * a[:, 2] * x * y
+    bent_y = y + 0.14 * a[:, 3] * torch.sin(2.5 * x + 2 * a[:, 4]) + 0.18 * a[:, 5] * y * y
+    slanted = bent_x * torch.exp(0.34 * a[:, 6]) - (0.1 + 0.34 * a[:, 7]) * bent_y
+    angle = 0.13 * (a[:, 8] + a[:, 9])
+    cosine, sine = torch.cos(angle), torch.sin(angle)
+    return torch.stack((cosine * slanted - sine * bent_y, sine * slanted + cosine * bent_y), 3)
+
+
+def fit(segments: Tensor, half_widths: Tensor, amounts: Tensor) -> Tensor:
+    """Centre the digits and bring their longer side, pen included, to 0.8 to 1 times MNIST's 20 pixels."""
+    low, high = segments.amin((1, 2)), segments.amax((1, 2))  # (N, 2)
+    longest = (high - low).amax(1)  # (N,)
+    wanted = EXTENT * (0.9 + 0.1 * amounts[:, 0]) - 2 * half_widths
+    shift = amounts[:, 1:3] / BOX  # up to one pixel
+    place = (segments - ((low + high) / 2)[:, None, None]) * (wanted / longest)[:, None, None, None]
+    return place + shift[:, None, None]
