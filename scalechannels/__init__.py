@@ -1,3 +1,67 @@
-"""Scale-channel networks: recognise objects at sizes they were never trained on."""
+"""Scale-channel networks: recognise objects at sizes they were never trained on.
+
+The way of an image: `foveate` → `backbones` → `pooling`, put together in `network`; `sliding` and `plain` are
+the paper's alternatives. Names load on first use, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from scalechannels.version import __version__
-__all__ = ["__version__"]
+
+if TYPE_CHECKING:
+    from scalechannels.foveate import Foveate
+    from scalechannels.invariance import scale_invariance_error
+    from scalechannels.loading import load
+    from scalechannels.network import ScaleChannelNetwork, fovavg, fovconc, fovlse, fovmax
+    from scalechannels.plain import PlainNetwork, cnn
+    from scalechannels.pooling import ConcatScales, LogMeanExpOverScales, MaxOverScales, MeanOverScales
+    from scalechannels.scales import ScaleGrid
+    from scalechannels.selection import scale_contributions, selected_scale
+    from scalechannels.sliding import SlidingWindowNetwork, swmax
+
+__all__ = [
+    "ConcatScales",
+    "Foveate",
+    "LogMeanExpOverScales",
+    "MaxOverScales",
+    "MeanOverScales",
+    "PlainNetwork",
+    "ScaleChannelNetwork",
+    "ScaleGrid",
+    "SlidingWindowNetwork",
+    "__version__",
+    "cnn",
+    "fovavg",
+    "fovconc",
+    "fovlse",
+    "fovmax",
+    "load",
+    "scale_contributions",
+    "scale_invariance_error",
+    "selected_scale",
+    "swmax",
+]
+
+_HOMES = {
+    "scales": ("ScaleGrid",),
+    "foveate": ("Foveate",),
+    "pooling": ("ConcatScales", "LogMeanExpOverScales", "MaxOverScales", "MeanOverScales"),
+    "network": ("ScaleChannelNetwork", "fovavg", "fovconc", "fovlse", "fovmax"),
+    "sliding": ("SlidingWindowNetwork", "swmax"),
+    "plain": ("PlainNetwork", "cnn"),
+    "loading": ("load",),
+    "selection": ("scale_contributions", "selected_scale"),
+    "invariance": ("scale_invariance_error",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"scalechannels.{module}"), name)
+    raise AttributeError(f"module 'scalechannels' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

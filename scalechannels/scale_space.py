@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -84,14 +85,23 @@ def discrete_gaussian_kernel(
     """
     if variance < 0 or not math.isfinite(variance):
         raise ValueError(f"a variance of zero or more is needed, got {variance}")
-    if radius is None:
-        radius = math.ceil(7 * math.sqrt(variance) + 4) if variance > 0 else 0
-    points = 4 * radius + 16 + 16 * math.ceil(math.sqrt(variance))
-    theta = torch.arange(points, dtype=torch.float64) * (2 * math.pi / points)
-    spectrum = torch.exp(variance * (torch.cos(theta) - 1))
-    n = torch.arange(-radius, radius + 1, dtype=torch.float64)
-    kernel = (spectrum * torch.cos(n[:, None] * theta)).mean(1).clamp_min(0)  # (2·radius + 1,)
+    enough = math.ceil(7 * math.sqrt(variance) + 4) if variance > 0 else 0
+    radius = enough if radius is None else radius
+    wide = discrete_gaussian_kernels(torch.tensor([variance]), max(radius, enough))[0]
+    middle = len(wide) // 2
+    kernel = wide[middle - radius : middle + radius + 1]
     return (kernel / kernel.sum()).to(dtype)
+
+
+def discrete_gaussian_kernels(variances: Tensor, radius: int) -> Tensor:
+    """The kernels of several variances (S,) at once, all of one radius, in float64: (S, 2·radius + 1)."""
+    points = 4 * radius + 16
+    kind: dict[str, Any] = {"dtype": torch.float64, "device": variances.device}
+    theta = torch.arange(points, **kind) * (2 * math.pi / points)
+    n = torch.arange(-radius, radius + 1, **kind)
+    spectrum = torch.exp(variances.double()[:, None] * (torch.cos(theta) - 1))  # (S, points)
+    kernels = (spectrum @ torch.cos(theta[:, None] * n) / points).clamp_min(0)
+    return kernels / kernels.sum(1, keepdim=True)
 
 
 def smooth(images: Tensor, variance: float) -> Tensor:

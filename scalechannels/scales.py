@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class ScaleGrid(Sequence[float]):
             raise ValueError("a grid needs at least one scale")
         if not all(_is_scale(factor) for factor in factors):
             raise ValueError(f"scales are positive and finite, got {factors}")
-        if any(low >= high for low, high in zip(factors, factors[1:], strict=False)):
+        if any(low >= high for low, high in pairwise(factors)):
             raise ValueError(f"scales must be strictly ascending, got {factors}")
         grid = cls.__new__(cls)
         grid._set(tuple(float(factor) for factor in factors))

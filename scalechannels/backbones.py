@@ -1,0 +1,137 @@
+"""The networks inside a scale channel, and the plain CNN beside them. They know nothing of scales.
+
+A backbone maps windows (N, C, n, n) to logits (N, K). Those of the paper can also slide: `logit_map` applies
+the dense layers as convolutions and gives logits at every place of a larger image.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def conv_block(
+    inputs: int, outputs: int, *, stride: int, padding: int = 0, batch_norm: bool = True
+) -> nn.Sequential:
+    """3x3 convolution, batch norm unless declined, ReLU."""
+    layers: list[nn.Module] = [nn.Conv2d(inputs, outputs, 3, stride=stride, padding=padding)]
+    if batch_norm:
+        layers.append(nn.BatchNorm2d(outputs))
+    return nn.Sequential(*layers, nn.ReLU(inplace=True))
+
+
+class ConvBackbone(nn.Module):
+    """Blocks of 3x3 convolutions without padding, the last stride 2 of each pair, then two dense layers.
+
+    Built by `mnist_backbone` and `plain_cnn`; `features` is the number of features of each block, every
+    second block has stride 2. The input must be `window` pixels wide and high with `channels` channels.
+    """
+
+    def __init__(
+        self,
+        features: tuple[int, ...] = (16, 16, 32, 32),
+        *,
+        window: int = 28,
+        channels: int = 1,
+        classes: int = 10,
+        hidden: int = 100,
+        dropout: float = 0.15,
+        batch_norm: bool = True,
+    ) -> None:
+        super().__init__()
+        _require_counts(channels=channels, classes=classes, hidden=hidden, window=window)
+        strides = [1 + index % 2 for index in range(len(features))]
+        self.features, self.window, self.channels, self.classes = tuple(features), window, channels, classes
+        self.hidden, self.dropout, self.batch_norm = hidden, dropout, batch_norm
+        self.side = _side_after(window, strides)
+        self.convolutions = nn.Sequential(
+            *(
+                conv_block(inputs, outputs, stride=stride, batch_norm=batch_norm)
+                for inputs, outputs, stride in zip((channels, *features), features, strides, strict=False)
+            )
+        )
+        self.dense = nn.Linear(features[-1] * self.side**2, hidden)
+        self.drop = nn.Dropout(dropout)
+        self.classifier = nn.Linear(hidden, classes)
+
+    def forward(self, windows: Tensor) -> Tensor:
+        maps = self.convolutions(windows)  # (N, C', side, side)
+        codes = F.relu(self.dense(maps.flatten(1)))  # (N, hidden)
+        return self.classifier(self.drop(codes))  # (N, K)
+
+    def logit_map(self, images: Tensor) -> Tensor:
+        """Logits (N, K, h, w) at every place of a larger image, the dense layers slid as convolutions."""
+        maps = self.convolutions(images)  # (N, C', H', W')
+        kernel = self.dense.weight.view(self.hidden, self.features[-1], self.side, self.side)
+        codes = self.drop(F.relu(F.conv2d(maps, kernel, self.dense.bias)))  # (N, hidden, h, w)
+        return F.conv2d(codes, self.classifier.weight[:, :, None, None], self.classifier.bias)
+
+    def arguments(self) -> dict[str, Any]:
+        return {
+            "features": list(self.features),
+            "window": self.window,
+            "channels": self.channels,
+            "classes": self.classes,
+            "hidden": self.hidden,
+            "dropout": self.dropout,
+            "batch_norm": self.batch_norm,
+        }
+
+
+def mnist_backbone(
+    *, window: int = 28, channels: int = 1, classes: int = 10, batch_norm: bool = True
+) -> ConvBackbone:
+    """The paper's network of one scale channel: 16-16-32-32-100-K features, 68,870 parameters."""
+    return ConvBackbone(
+        (16, 16, 32, 32), window=window, channels=channels, classes=classes, batch_norm=batch_norm
+    )
+
+
+class CifarBackbone(nn.Module):
+    """The paper's CIFAR-10 network: seven padded 3x3 blocks, stride 2 in 3, 5 and 7, global average pooling.
+
+    298,506 parameters with 3 channels and 10 classes. Any window of at least one pixel fits.
+    """
+
+    FEATURES = (32, 32, 32, 64, 64, 128, 128)
+
+    def __init__(self, *, channels: int = 3, classes: int = 10) -> None:
+        super().__init__()
+        _require_counts(channels=channels, classes=classes)
+        self.channels, self.classes = channels, classes
+        self.convolutions = nn.Sequential(
+            *(
+                conv_block(inputs, outputs, stride=2 if index in (2, 4, 6) else 1, padding=1)
+                for index, (inputs, outputs) in enumerate(
+                    zip((channels, *self.FEATURES), self.FEATURES, strict=False)
+                )
+            )
+        )
+        self.classifier = nn.Linear(self.FEATURES[-1], classes)
+
+    def forward(self, windows: Tensor) -> Tensor:
+        maps = self.convolutions(windows)  # (N, 128, n/8, n/8)
+        return self.classifier(maps.mean((2, 3)))  # (N, K)
+
+    def arguments(self) -> dict[str, Any]:
+        return {"channels": self.channels, "classes": self.classes}
+
+
+def _require_counts(**counts: int) -> None:
+    for name, count in counts.items():
+        if not isinstance(count, int) or count < 1:
+            raise ValueError(f"{name} is a whole number of at least 1, got {count!r}")
+
+
+def _side_after(window: int, strides: list[int]) -> int:
+    side = window
+    for layer, stride in enumerate(strides, start=1):
+        if side < 3:
+            raise ValueError(
+                f"a window of {window} pixels does not fit this backbone: only {side} remain before "
+                f"the 3x3 convolution {layer} of {len(strides)}; give a larger window"
+            )
+        side = (side - 3) // stride + 1
+    return side

@@ -1,0 +1,241 @@
+"""Image to stack: the one home of the centre, border, interpolation and anti-alias conventions.
+
+Convention: output pixel j of channel σ, in a window of n pixels, samples the input at
+
+    c + σ·(j − (n − 1)/2),    c = (H − 1)/2 unless centres are given,
+
+in pixel-centre coordinates (pixel i covers [i − 1/2, i + 1/2]). No size is rounded, so σ = 1 is the plain
+central crop where H − n is even, and scaling an image by σ shifts the stack exactly on an ideal signal.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, get_args
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from scalechannels.scale_space import discrete_gaussian_kernel, discrete_gaussian_kernels
+from scalechannels.scales import ScaleGrid
+
+Outside = Literal["border", "reflect", "constant"]
+
+
+class Foveate(nn.Module):
+    """Images (B, C, H, W) to a stack of windows (B, S, C, n, n), one for each scale of the grid.
+
+    grid       the scales of the channels
+    window     n, the side of every window in pixels
+    outside    what is seen beyond the image: its nearest "border" pixel, the image "reflect"ed (the edge
+               pixel is not repeated), or a "constant", `fill`
+    antialias  False: bilinear, as in the paper. True: triangle of half-width max(1, σ) input pixels, so that
+               a coarse channel averages what it skips
+    blur       None, or a variance in squared window pixels: every channel is smoothed until its
+               interpolation blur and the added one sum to it (channels already beyond it stay as they are).
+               Bilinear windows have about 1/(6σ²), anti-aliased ones about 1/6 for σ >= 1, and σ = 1 has 0
+               where it is a plain crop: that jump is the bias towards channel 1 that the paper observed
+
+    Law: a signal enlarged by σ about the centre looks in channel σ as the original does in channel 1.
+    Limit: up to interpolation error, and only while the window sees no border.
+    """
+
+    spacing: Tensor
+
+    def __init__(
+        self,
+        grid: ScaleGrid,
+        window: int = 28,
+        *,
+        outside: Outside = "border",
+        fill: float = 0.0,
+        antialias: bool = False,
+        blur: float | None = None,
+    ) -> None:
+        super().__init__()
+        if not isinstance(grid, ScaleGrid):
+            raise TypeError(
+                f"a ScaleGrid is needed, got {type(grid).__name__}; ScaleGrid.of(1, 2, 4) makes one"
+            )
+        if not isinstance(window, int) or window < 1:
+            raise ValueError(f"the window is a whole number of pixels, at least 1, got {window!r}")
+        if outside not in get_args(Outside):
+            raise ValueError(f"outside is one of {get_args(Outside)}, got {outside!r}")
+        if blur is not None and not (blur > 0 and math.isfinite(blur)):
+            raise ValueError(f"blur is a positive variance in squared window pixels or None, got {blur!r}")
+        self.grid, self.window, self.outside, self.fill = grid, window, outside, fill
+        self.antialias, self.blur = antialias, blur
+        self.register_buffer("spacing", _spacing(grid), persistent=False)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Foveate:
+        """Follow the module to another device, but never to fewer digits: coordinates must stay exact."""
+        super()._apply(fn, recurse)
+        self.spacing = _spacing(self.grid).to(self.spacing.device)
+        return self
+
+    def forward(self, images: Tensor, centres: Tensor | None = None) -> Tensor:
+        """Windows (B, S, C, n, n); `centres` (B, 2) are rows and columns, by default the image's centre."""
+        require_images(images)
+        if centres is not None and (centres.ndim != 2 or tuple(centres.shape) != (images.shape[0], 2)):
+            raise ValueError(
+                f"centres need the shape ({images.shape[0]}, 2), a row and a column for each image, "
+                f"got {tuple(centres.shape)}"
+            )
+        return resample(
+            images,
+            self.grid,
+            (self.window, self.window),
+            centres=centres,
+            outside=self.outside,
+            fill=self.fill,
+            antialias=self.antialias,
+            blur=self.blur,
+            spacing=self.spacing,
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        return {
+            "window": self.window,
+            "outside": self.outside,
+            "fill": self.fill,
+            "antialias": self.antialias,
+            "blur": self.blur,
+        }
+
+    def extra_repr(self) -> str:
+        return ", ".join(
+            f"{name}={value!r}" for name, value in {"grid": self.grid, **self.arguments()}.items()
+        )
+
+
+def resample(
+    images: Tensor,
+    grid: ScaleGrid,
+    size: tuple[int, int],
+    *,
+    centres: Tensor | None = None,
+    outside: Outside = "border",
+    fill: float = 0.0,
+    antialias: bool = False,
+    blur: float | None = None,
+    spacing: Tensor | None = None,
+) -> Tensor:
+    """Images (B, C, H, W) sampled at spacing σ about the centre: (B, S, C, *size). See Foveate.
+
+    `spacing` is the grid as a tensor that is already on the images' device: a captured CUDA graph must not
+    copy from the host.
+    """
+    dtype = images.dtype
+    # Coordinates need more digits than half precision has: sample in float32, then come back.
+    exact = images if dtype in (torch.float32, torch.float64) else images.float()
+    if outside == "constant":  # one ring of the constant, whose border then goes on for ever
+        exact = F.pad(exact, (1, 1, 1, 1), value=fill)
+        centres = None if centres is None else centres + 1
+    axes = [
+        _Axis(
+            exact,
+            _spacing(grid) if spacing is None else spacing,
+            axis,
+            length,
+            None if centres is None else centres[:, axis],
+        )
+        for axis, length in enumerate(size)
+    ]
+    with torch.autocast(images.device.type, enabled=False):
+        if antialias or blur is not None:
+            stack = _weighted(exact, grid, axes, outside, antialias, blur)
+        else:
+            stack = _bilinear(exact, axes, outside)
+    return stack.to(dtype)  # (B, S, C, *size)
+
+
+def require_images(images: Tensor, channels: int | None = None) -> None:
+    """A clear error unless images are a non-empty floating (B, C, H, W), with C = channels if given."""
+    if images.ndim != 4:
+        raise ValueError(f"images need four dimensions (B, C, H, W), got the shape {tuple(images.shape)}")
+    if not images.is_floating_point():
+        raise TypeError(f"images need a floating type, got {images.dtype}; convert with images.float() / 255")
+    if 0 in images.shape:
+        raise ValueError(f"images must not be empty, got the shape {tuple(images.shape)}")
+    if channels is not None and images.shape[1] != channels:
+        raise ValueError(f"the network takes images of {channels} channels, got {images.shape[1]}")
+
+
+def _spacing(grid: ScaleGrid) -> Tensor:
+    return torch.tensor(grid.factors, dtype=torch.float64)  # (S,)
+
+
+class _Axis:
+    """One axis of the sampling lattice: where each output pixel of each channel looks."""
+
+    def __init__(
+        self, images: Tensor, spacing: Tensor, axis: int, length: int, centre: Tensor | None
+    ) -> None:
+        self.size = images.shape[2 + axis]
+        self.length = length
+        kind: dict[str, Any] = {"dtype": images.dtype, "device": images.device}
+        self.spacing = spacing.to(**kind)[:, None]  # (S, 1)
+        middle = torch.full((1,), (self.size - 1) / 2, **kind) if centre is None else centre.to(**kind)
+        self.centre = middle[:, None, None]  # (b, 1, 1), b = 1 or B
+
+    def positions(self, margin: int = 0) -> Tensor:
+        """Input coordinates (b, S, length + 2·margin); the margin continues the lattice on both sides."""
+        kind: dict[str, Any] = {"dtype": self.spacing.dtype, "device": self.spacing.device}
+        steps = torch.arange(-margin, self.length + margin, **kind) - (self.length - 1) / 2
+        return self.centre + self.spacing * steps
+
+
+def _bilinear(images: Tensor, axes: list[_Axis], outside: Outside) -> Tensor:
+    B, C = images.shape[:2]
+    rows, columns = (axis.positions() * (2 / max(axis.size - 1, 1)) - 1 for axis in axes)  # to [-1, 1]
+    b, S, h, w = *rows.shape, columns.shape[2]
+    lattice = torch.stack(
+        torch.broadcast_tensors(columns[:, :, None, :], rows[:, :, :, None]), dim=-1
+    )  # (b, S, h, w, 2)
+    sampled = F.grid_sample(
+        images,
+        lattice.reshape(b, S * h, w, 2).expand(B, -1, -1, -1),
+        mode="bilinear",
+        padding_mode="reflection" if outside == "reflect" else "border",
+        align_corners=True,
+    )  # (B, C, S·h, w)
+    return sampled.view(B, C, S, h, w).transpose(1, 2)
+
+
+def _weighted(
+    images: Tensor, grid: ScaleGrid, axes: list[_Axis], outside: Outside, antialias: bool, blur: float | None
+) -> Tensor:
+    """The same lattice by dense weights, which can hold any kernel; separable, so one matrix an axis."""
+    rows, columns = (_weights(axis, grid, outside, antialias, blur) for axis in axes)  # (b, S, h, H) …
+    if len(rows) == 1:
+        return torch.einsum("shy,bcyx,swx->bschw", rows[0], images, columns[0])
+    return torch.einsum("bshy,bcyx,bswx->bschw", rows, images, columns)
+
+
+def _weights(axis: _Axis, grid: ScaleGrid, outside: Outside, antialias: bool, blur: float | None) -> Tensor:
+    """Row j of channel s holds the weight of every input pixel in output pixel j: (b, S, length, size)."""
+    margin = 0 if blur is None else len(discrete_gaussian_kernel(blur)) // 2
+    positions = axis.positions(margin)[..., None]  # (b, S, m, 1)
+    widest = max(1.0, grid.maximum) if antialias else 1.0
+    half_width = axis.spacing.clamp_min(1)[..., None] if antialias else 1.0
+    reach = torch.arange(math.ceil(2 * widest) + 1, dtype=positions.dtype, device=positions.device)
+    taps = (positions - half_width).floor() + reach  # (b, S, m, T)
+    weights = (1 - (positions - taps).abs() / half_width).clamp_min(0)
+    weights = weights / weights.sum(-1, keepdim=True)
+    matrix = torch.zeros(*weights.shape[:3], axis.size, dtype=weights.dtype, device=weights.device)
+    matrix = matrix.scatter_add(3, _fold(taps.long(), axis.size, outside), weights)
+    if blur is None:
+        return matrix
+    spread = (weights * (taps - (weights * taps).sum(-1, keepdim=True)) ** 2).sum(-1)  # (b, S, m)
+    missing = (blur - (spread.mean((0, 2)) / axis.spacing[:, 0] ** 2)).clamp_min(0)  # (S,)
+    kernels = discrete_gaussian_kernels(missing, margin).to(matrix)  # (S, 2·margin + 1)
+    return torch.einsum("bsjxk,sk->bsjx", matrix.unfold(2, 2 * margin + 1, 1), kernels)
+
+
+def _fold(taps: Tensor, size: int, outside: Outside) -> Tensor:
+    """Pixel indices beyond the image brought back into it."""
+    if outside != "reflect":
+        return taps.clamp(0, size - 1)
+    period = max(2 * (size - 1), 1)
+    return (size - 1 - (taps.remainder(period) - (size - 1)).abs()).clamp_min(0)

@@ -1,0 +1,63 @@
+"""The meter: how far does a network's output move when the image is rescaled?
+
+The law to be measured is Λ(S_t f) = Λ(f). A discrete network keeps it up to interpolation and to what moves
+over the ends of its grid; this says how well, for any network and any images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from scalechannels.foveate import Outside, require_images, resample
+from scalechannels.scales import ScaleGrid
+
+
+@dataclass(frozen=True)
+class InvarianceError:
+    """How far the output moved at one factor."""
+
+    factor: float
+    error: float
+    """Mean over images of ‖Λ(S_t f) − Λ(f)‖ / ‖Λ(f)‖."""
+    agreement: float
+    """The fraction of images whose winning class stayed the same."""
+
+
+def rescale_images(
+    images: Tensor, factor: float, *, outside: Outside = "border", fill: float = 0.0
+) -> Tensor:
+    """S_t f about the centre in a frame of the same size: bilinear, anti-aliased where it shrinks."""
+    if not factor > 0:
+        raise ValueError(f"a scale factor is positive, got {factor}")
+    require_images(images)
+    grid, size = ScaleGrid.of(1 / factor), (images.shape[2], images.shape[3])
+    return resample(images, grid, size, outside=outside, fill=fill, antialias=factor < 1)[:, 0]
+
+
+@torch.no_grad()
+def scale_invariance_error(
+    network: Callable[[Tensor], Tensor],
+    images: Tensor,
+    factors: Sequence[float],
+    *,
+    rescale: Callable[[float], Tensor] | None = None,
+) -> list[InvarianceError]:
+    """One InvarianceError for each factor.
+
+    `rescale(factor)` gives the rescaled images where they can be had better than by resampling, such as an
+    analytic signal or digits that are rendered anew; by default `rescale_images`.
+    """
+    require_images(images)
+    original = network(images)  # (B, K)
+    size = original.flatten(1).norm(dim=1).clamp_min(torch.finfo(original.dtype).tiny)
+    errors = []
+    for factor in factors:
+        moved = network(rescale_images(images, factor) if rescale is None else rescale(factor))
+        distance = (moved - original).flatten(1).norm(dim=1) / size  # (B,)
+        same = (moved.argmax(1) == original.argmax(1)).float()
+        errors.append(InvarianceError(float(factor), distance.mean().item(), same.mean().item()))
+    return errors

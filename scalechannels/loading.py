@@ -1,0 +1,26 @@
+"""scalechannels.load: a saved network of any class."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from scalechannels.network import ScaleChannelNetwork
+from scalechannels.plain import PlainNetwork
+from scalechannels.pretrained import Network, read_config
+from scalechannels.sliding import SlidingWindowNetwork
+
+NETWORKS: tuple[type[Network], ...] = (ScaleChannelNetwork, SlidingWindowNetwork, PlainNetwork)
+
+
+def load(folder: str | os.PathLike[str], **parts: Any) -> Network:
+    """The network that `save_pretrained(folder)` wrote, in eval mode.
+
+    `parts` are those that only the user can build, such as backbone=MyBackbone().
+    """
+    name = read_config(folder)["class"]
+    for network in NETWORKS:
+        if network.__name__ == name:
+            return network.from_pretrained(os.fspath(folder), **parts)
+    known = [network.__name__ for network in NETWORKS]
+    raise ValueError(f"{folder} holds a network of the unknown class {name!r}; known are {known}")

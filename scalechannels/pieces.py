@@ -1,0 +1,36 @@
+"""Large batches in pieces: at inference memory stays bounded and activations stay in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+CPU_PIXELS = 250_000
+"""Window pixels in one piece on the CPU: about what keeps the widest activations inside the cache."""
+DEVICE_PIXELS = 50_000_000
+"""The same on a GPU, where the kernel launches decide, not the cache."""
+
+
+def in_pieces(
+    function: Callable[[Tensor, Tensor | None], Tensor],
+    images: Tensor,
+    centres: Tensor | None,
+    pixels_per_image: int,
+) -> Tensor:
+    """function(images, centres), piece by piece where no gradient is wanted and images are many.
+
+    Law: the images are independent in eval mode, so the result does not depend on the pieces.
+    """
+    budget = CPU_PIXELS if images.device.type == "cpu" else DEVICE_PIXELS
+    piece = max(1, budget // pixels_per_image)
+    # A compiled or exported graph has one batch, whatever its size; gradients need all activations anyway.
+    if torch.is_grad_enabled() or torch.compiler.is_compiling() or len(images) <= piece:
+        return function(images, centres)
+    return torch.cat(
+        [
+            function(part, None if centres is None else centres[start : start + piece])
+            for start, part in zip(range(0, len(images), piece), images.split(piece), strict=True)
+        ]
+    )

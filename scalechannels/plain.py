@@ -1,0 +1,50 @@
+"""The plain CNN beside the scale-channel networks: one look at the whole image, at one scale."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import torch
+from torch import Tensor, nn
+
+from scalechannels.backbones import CifarBackbone, ConvBackbone
+from scalechannels.foveate import require_images
+from scalechannels.network import Data
+from scalechannels.pieces import in_pieces
+from scalechannels.pretrained import Network
+
+
+class PlainNetwork(Network):
+    """A backbone applied to whole images (B, C, H, W), checked and saved as the other networks are."""
+
+    def __init__(self, backbone: nn.Module) -> None:
+        super().__init__()
+        self.backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits (B, K)."""
+        require_images(images, getattr(self.backbone, "channels", None))
+        side = getattr(self.backbone, "window", None)
+        if side is not None and tuple(images.shape[2:]) != (side, side):
+            raise ValueError(
+                f"the plain CNN takes images of {side}x{side} pixels, got {images.shape[2]}x{images.shape[3]}"
+            )
+        pixels = images.shape[1] * images.shape[2] * images.shape[3]
+        return in_pieces(lambda part, _: self.backbone(part), images, None, pixels)
+
+    def arguments(self) -> dict[str, Any]:
+        return {"backbone": self.backbone}
+
+
+def cnn(
+    *, data: Data = "mnist", image_size: int = 112, channels: int | None = None, classes: int = 10
+) -> PlainNetwork:
+    """The paper's plain CNN: eight blocks on 112x112 digits (92,198 parameters), or the CIFAR-10 backbone."""
+    if data == "mnist":
+        features = (16, 16, 16, 16, 32, 32, 32, 32)
+        return PlainNetwork(
+            ConvBackbone(features, window=image_size, channels=channels or 1, classes=classes)
+        )
+    if data == "cifar10":
+        return PlainNetwork(CifarBackbone(channels=channels or 3, classes=classes))
+    raise ValueError(f"data is one of {get_args(Data)}, got {data!r}")
