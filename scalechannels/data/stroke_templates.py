@@ -23,7 +23,7 @@ def oval(x: float, y: float, width: float, height: float, first: float, last: fl
 
 
 # Per class its ways of writing, each a list of curves. A curve is smooth through its points; corners are
-# where two curves meet. Written in a box of [-1, 1]^2; the fit into the unit square comes after all deformation.
+# where two curves meet. Written in a box of [-1, 1]^2; the fit into the unit square comes last.
 TEMPLATES: tuple[tuple[tuple[Curve, ...], ...], ...] = (
     (  # 0: closed, and closed with an overlap
         (oval(0, 0, 0.62, 1, -0.25, 0.75),),

@@ -1,0 +1,179 @@
+"""Scenes: large images with many objects at random places and sizes, and where and what they are.
+
+An object of size s has a box of side 28 s pixels. The boxes lie wholly inside the image and do not overlap;
+sizes are log-uniform in a range. Coordinates are those of the whole library, in which pixel (0, 0) has its
+*centre* at (0, 0): an image of width W reaches from -1/2 to W - 1/2, and the middle of a box is what foveation
+takes as a centre.
+
+The limit: objects are placed by trial, the largest first. An image that is nearly full is refused, even where
+a cleverer packing would exist.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, Protocol, get_args
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from scalechannels.data.strokes import BACKGROUND, BOX, Strokes, strokes
+
+Background = Literal["plain", "noisy", "textured"]
+
+TRIES = 2000  # places tried for one object before the scene is refused
+INK = -BACKGROUND  # of MNIST Large Scale: 0.763
+
+
+class Objects(Protocol):
+    """Anything with classes that can draw itself at a scale: a box of 28 pixels at scale 1."""
+
+    @property
+    def labels(self) -> Tensor: ...  # (N,) int64
+
+    def draw(self, index: int, scale: float, size: int) -> Tensor:
+        """Object `index` in the middle of a (size, size) image, from -0.76 (background) to 0.76 (ink)."""
+        ...
+
+
+@dataclass(frozen=True)
+class StrokeObjects:
+    """Built-in digits as objects of a scene."""
+
+    digits: Strokes
+
+    @property
+    def labels(self) -> Tensor:
+        return self.digits.labels
+
+    def draw(self, index: int, scale: float, size: int) -> Tensor:
+        return self.digits[index : index + 1].render(scale, size)[0, 0]
+
+
+@dataclass(frozen=True)
+class MnistObjects:
+    """MNIST digits as objects of a scene, rescaled as in MNIST Large Scale."""
+
+    images: Tensor  # (N, 28, 28) uint8
+    labels: Tensor  # (N,) int64
+
+    def draw(self, index: int, scale: float, size: int) -> Tensor:
+        from scalechannels.data.mnist_large_scale import large_scale
+
+        return large_scale(self.images[index : index + 1], scale, size)[0, 0]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One image and its ground truth."""
+
+    image: Tensor  # (1, H, W) float32, -0.76 to 0.76
+    boxes: Tensor  # (N, 4) float64: x0, y0, x1, y1 in pixel-centre coordinates
+    labels: Tensor  # (N,) int64
+    sizes: Tensor  # (N,) float64: the side of a box is 28 times it
+
+
+def scene(
+    count: int = 12,
+    seed: int = 0,
+    *,
+    height: int = 512,
+    width: int = 768,
+    sizes: tuple[float, float] = (0.5, 4.0),
+    background: Background = "plain",
+    objects: Objects | None = None,
+) -> Scene:
+    """A scene of `count` objects, the same one for the same arguments.
+
+    objects: drawn without repetition where there are enough of them; by default built-in digits of the test
+    split with the scene's seed, so that nothing in a scene was seen in training.
+    """
+    if count < 0:
+        raise ValueError(f"count must not be negative, got {count}")
+    if not 0 <= seed < 2**30:
+        raise ValueError(f"seed must be in [0, 2^30), got {seed}")
+    smallest, largest = sizes
+    if not 0 < smallest <= largest < math.inf:
+        raise ValueError(f"sizes must be a range (smallest, largest) of positive numbers, got {sizes}")
+    if patch_side(largest) > min(height, width):
+        raise ValueError(
+            f"an object of size {largest:g} needs {patch_side(largest)} pixels, the scene has {height} x {width}: "
+            "make the scene larger or the sizes smaller"
+        )
+    if background not in get_args(Background):
+        raise ValueError(f"background must be one of {', '.join(get_args(Background))}, got {background!r}")
+    objects = objects or StrokeObjects(strokes(max(count, 1), seed, "test"))
+    if len(objects.labels) == 0:
+        raise ValueError("objects is empty: at least one object is needed to draw a scene")
+    generator = torch.Generator().manual_seed(seed)
+    chosen = choose(len(objects.labels), count, generator)
+    exponents = torch.rand(count, generator=generator, dtype=torch.float64)
+    drawn_sizes = smallest * (largest / smallest) ** exponents  # (N,)
+    corners = place(drawn_sizes, height, width, generator)  # (N, 2)
+
+    canvas = backdrop(background, height, width, generator)
+    boxes = torch.empty(count, 4, dtype=torch.float64)
+    for number, (index, size) in enumerate(zip(chosen.tolist(), drawn_sizes.tolist(), strict=True)):
+        side = patch_side(size)
+        left, top = corners[number].tolist()
+        middle = corners[number] + (side - 1) / 2
+        boxes[number] = torch.cat((middle - BOX * size / 2, middle + BOX * size / 2))
+        cover = (objects.draw(index, size, side) - BACKGROUND) / (INK - BACKGROUND)  # 0 background, 1 ink
+        canvas[top : top + side, left : left + side].lerp_(torch.full((), INK), cover)
+    return Scene(canvas[None], boxes, objects.labels[chosen].clone(), drawn_sizes)
+
+
+def patch_side(size: float) -> int:
+    """Pixels of the square image that holds an object's box, wherever its corner is."""
+    return math.ceil(BOX * size)
+
+
+def choose(available: int, count: int, generator: torch.Generator) -> Tensor:
+    """Indices of `count` objects: every object once before any comes again."""
+    rounds = [torch.randperm(available, generator=generator) for _ in range(math.ceil(count / available))]
+    return torch.cat([torch.empty(0, dtype=torch.int64), *rounds])[:count]
+
+
+def place(sizes: Tensor, height: int, width: int, generator: torch.Generator) -> Tensor:
+    """Corners (N, 2), x and y, of square patches that lie inside the image and do not overlap."""
+    corners = torch.zeros(len(sizes), 2, dtype=torch.int64)
+    sides = torch.tensor([patch_side(size) for size in sizes.tolist()], dtype=torch.int64)
+    placed: list[int] = []
+    for number in sizes.argsort(descending=True).tolist():  # the largest first: they are the hardest to place
+        side = int(sides[number])
+        room = torch.tensor([width - side + 1, height - side + 1])
+        tried = (torch.rand(TRIES, 2, generator=generator, dtype=torch.float64) * room).long()  # (TRIES, 2)
+        apart = (tried[:, None] >= corners[placed] + sides[placed, None]) | (
+            tried[:, None] + side <= corners[placed]
+        )  # (TRIES, placed, 2)
+        free = apart.any(2).all(1).nonzero()  # boxes are apart when they are apart in x or in y
+        if len(free) == 0:
+            raise ValueError(
+                f"no place for object {len(placed) + 1} of {len(sizes)} (size {float(sizes[number]):.2f}) in "
+                f"{height} x {width} pixels after {TRIES} tries: fewer objects, smaller sizes or a larger scene"
+            )
+        corners[number] = tried[free[0, 0]]
+        placed.append(number)
+    return corners
+
+
+def backdrop(kind: Background, height: int, width: int, generator: torch.Generator) -> Tensor:
+    """What lies behind the objects, (height, width); darker than ink everywhere, so that objects stand out."""
+    canvas = torch.full((height, width), BACKGROUND)
+    if kind == "noisy":
+        # Twelve uniform numbers for a normal one: uniform ones are the same on every platform.
+        noise = sum(torch.rand(height, width, generator=generator) for _ in range(12)) - 6
+        return (canvas + 0.12 * noise.abs()).clamp_(max=0.0)
+    if kind == "textured":
+        texture = torch.zeros(height, width)
+        for octave in range(
+            5
+        ):  # blobs of 64, 32, 16, 8 and 4 pixels: no scale of its own that would give objects away
+            step = 2 ** (6 - octave)
+            grid = torch.rand(1, 1, height // step + 2, width // step + 2, generator=generator)
+            blobs = F.interpolate(grid, scale_factor=step, mode="bicubic", align_corners=False)[0, 0]
+            texture += (blobs[:height, :width] - 0.5) * 0.75**octave
+        return (canvas + 0.35 * (texture + 1)).clamp_(BACKGROUND, 0.1)
+    return canvas
