@@ -2,8 +2,7 @@
 
 An object of size s has a box of side 28 s pixels. The boxes lie wholly inside the image and do not overlap;
 sizes are log-uniform in a range. Coordinates are those of the whole library, in which pixel (0, 0) has its
-*centre* at (0, 0): an image of width W reaches from -1/2 to W - 1/2, and the middle of a box is what foveation
-takes as a centre.
+*centre* at (0, 0), and an image of width W reaches from -1/2 to W - 1/2.
 
 The limit: objects are placed by trial, the largest first. An image that is nearly full is refused, even where
 a cleverer packing would exist.
@@ -74,6 +73,11 @@ class Scene:
     labels: Tensor  # (N,) int64
     sizes: Tensor  # (N,) float64: the side of a box is 28 times it
 
+    @property
+    def centres(self) -> Tensor:
+        """Middles of the boxes as rows and columns (N, 2), the form in which foveation takes centres."""
+        return (self.boxes[:, :2] + self.boxes[:, 2:]).flip(1) / 2
+
 
 def scene(
     count: int = 12,
@@ -99,8 +103,8 @@ def scene(
         raise ValueError(f"sizes must be a range (smallest, largest) of positive numbers, got {sizes}")
     if patch_side(largest) > min(height, width):
         raise ValueError(
-            f"an object of size {largest:g} needs {patch_side(largest)} pixels, the scene has {height} x {width}: "
-            "make the scene larger or the sizes smaller"
+            f"an object of size {largest:g} needs {patch_side(largest)} pixels, the scene has "
+            f"{height} x {width}; make the scene larger or the sizes smaller"
         )
     if background not in get_args(Background):
         raise ValueError(f"background must be one of {', '.join(get_args(Background))}, got {background!r}")
@@ -152,7 +156,8 @@ def place(sizes: Tensor, height: int, width: int, generator: torch.Generator) ->
         if len(free) == 0:
             raise ValueError(
                 f"no place for object {len(placed) + 1} of {len(sizes)} (size {float(sizes[number]):.2f}) in "
-                f"{height} x {width} pixels after {TRIES} tries: fewer objects, smaller sizes or a larger scene"
+                f"{height} x {width} pixels after {TRIES} tries; ask for fewer objects, smaller sizes "
+                "or a larger scene"
             )
         corners[number] = tried[free[0, 0]]
         placed.append(number)
@@ -160,17 +165,15 @@ def place(sizes: Tensor, height: int, width: int, generator: torch.Generator) ->
 
 
 def backdrop(kind: Background, height: int, width: int, generator: torch.Generator) -> Tensor:
-    """What lies behind the objects, (height, width); darker than ink everywhere, so that objects stand out."""
+    """What lies behind the objects, (height, width); darker than ink everywhere, so objects stand out."""
     canvas = torch.full((height, width), BACKGROUND)
     if kind == "noisy":
         # Twelve uniform numbers for a normal one: uniform ones are the same on every platform.
-        noise = sum(torch.rand(height, width, generator=generator) for _ in range(12)) - 6
+        noise = torch.stack([torch.rand(height, width, generator=generator) for _ in range(12)]).sum(0) - 6
         return (canvas + 0.12 * noise.abs()).clamp_(max=0.0)
     if kind == "textured":
         texture = torch.zeros(height, width)
-        for octave in range(
-            5
-        ):  # blobs of 64, 32, 16, 8 and 4 pixels: no scale of its own that would give objects away
+        for octave in range(5):  # blobs of 64, 32, 16, 8 and 4 pixels: as many scales as the objects have
             step = 2 ** (6 - octave)
             grid = torch.rand(1, 1, height // step + 2, width // step + 2, generator=generator)
             blobs = F.interpolate(grid, scale_factor=step, mode="bicubic", align_corners=False)[0, 0]

@@ -41,6 +41,7 @@ def test_boxes_lie_inside_do_not_overlap_and_have_side_28_times_the_size(
     assert torch.all(x1 <= 499.5)
     assert torch.all(y1 <= 399.5)
     assert torch.allclose(x1 - x0, BOX * made.sizes)
+    assert torch.allclose(made.centres, torch.stack(((y0 + y1) / 2, (x0 + x1) / 2), 1))
     assert torch.allclose(y1 - y0, BOX * made.sizes)
     assert torch.all((made.sizes >= 0.5) & (made.sizes <= top))
 
@@ -51,7 +52,7 @@ def test_every_object_is_at_its_box_and_nothing_is_elsewhere() -> None:
     rest = made.image[0].clone()
     for box, label, size in zip(made.boxes, made.labels, made.sizes, strict=True):
         middle = (box[:2] + box[2:]) / 2
-        # Rendered again, on the whole image, about the middle of the box: the digits of that class, one of them fits.
+        # Rendered again on the whole image about the middle of the box: one digit of that class fits.
         of_class = digits[torch.nonzero(digits.labels == label)[:, 0]]
         again = of_class.render(float(size), 600, middle.expand(len(of_class), 2))[:, 0, :400]
         x0, y0 = (box[:2].ceil().long()).tolist()

@@ -1,0 +1,206 @@
+"""A user's own images: one subfolder for each class, files of any size.
+
+    photos/cat/1.png  photos/cat/2.jpg  photos/dog/holiday/3.webp   →   classes ("cat", "dog")
+
+Every file is opened and decoded once when the folder is read, so that a damaged one is known by name before
+any training starts. What is read is a float tensor (C, H, W) from 0 to 1, upright (EXIF orientation applied),
+transparency laid over white, 16 bits kept, the first frame where a file has several.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Colour = Literal["auto", "grey", "rgb"]
+OnCorrupt = Literal["skip", "refuse"]
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
+# A file of a few kilobytes can unpack to gigabytes. So many pixels (8,000 x 6,000) are 0.6 GB as RGB.
+MAX_PIXELS = 48_000_000
+DEEP_MODES = ("I;16", "I;16L", "I;16B", "I", "F")  # Pillow's names for grey values of more than 8 bits
+
+
+class UnreadableImageError(ValueError):
+    """One file is no image that can be used; the message says why."""
+
+
+class CorruptImagesError(ValueError):
+    """Some files of a folder cannot be read; the message names them."""
+
+
+@dataclass(frozen=True)
+class ImageFolder:
+    """Images in class subfolders; a map-style dataset of (image, label)."""
+
+    root: Path
+    classes: tuple[str, ...]
+    paths: tuple[Path, ...]
+    labels: tuple[int, ...]
+    grey: bool  # read as (1, H, W) instead of (3, H, W)
+    skipped: tuple[tuple[Path, str], ...] = ()  # unreadable files, and why
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        return read_image(self.paths[index], grey=self.grey), self.labels[index]
+
+    def split(self, fraction: float, seed: int = 0) -> tuple[ImageFolder, ImageFolder]:
+        """Two disjoint folders, the first with `fraction` of every class (rounded, one image or more)."""
+        if not 0 < fraction < 1:
+            raise ValueError(f"fraction must lie between 0 and 1, got {fraction}")
+        generator = torch.Generator().manual_seed(seed)
+        first: list[int] = []
+        second: list[int] = []
+        for label, name in enumerate(self.classes):
+            members = [index for index, own in enumerate(self.labels) if own == label]
+            if len(members) < 2:
+                raise ValueError(
+                    f"class {name!r} has {len(members)} image(s); a split needs at least 2 of each"
+                )
+            count = min(max(1, round(fraction * len(members))), len(members) - 1)
+            order = torch.randperm(len(members), generator=generator).tolist()
+            first += [members[i] for i in order[:count]]
+            second += [members[i] for i in order[count:]]
+        return self._subset(sorted(first)), self._subset(sorted(second))
+
+    def _subset(self, indices: Sequence[int]) -> ImageFolder:
+        paths, labels = tuple(self.paths[i] for i in indices), tuple(self.labels[i] for i in indices)
+        return replace(self, paths=paths, labels=labels)
+
+
+def image_folder(
+    root: Path | str, *, colour: Colour = "auto", on_corrupt: OnCorrupt = "refuse"
+) -> ImageFolder:
+    """Find and check the images below `root`, classes and files in the order of their names.
+
+    colour: "auto" reads RGB unless every image is grey.
+    on_corrupt: "refuse" raises an error that names the unreadable files; "skip" leaves them out and warns.
+    """
+    if colour not in get_args(Colour):
+        raise ValueError(f"colour must be one of {', '.join(get_args(Colour))}, got {colour!r}")
+    if on_corrupt not in get_args(OnCorrupt):
+        raise ValueError(f"on_corrupt must be one of {', '.join(get_args(OnCorrupt))}, got {on_corrupt!r}")
+    root = Path(root)
+    if not root.is_dir():
+        raise NotADirectoryError(
+            f"{root} is not a folder; give one with a subfolder of images for each class"
+        )
+    folders = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
+    if len(folders) < 2:
+        found = f"only {folders[0].name!r}" if folders else "none"
+        raise ValueError(
+            f"{root} needs a subfolder of images for each of two or more classes; it has {found}"
+        )
+
+    paths: list[Path] = []
+    labels: list[int] = []
+    skipped: list[tuple[Path, str]] = []
+    all_grey = True
+    for label, folder in enumerate(folders):
+        for path in sorted(folder.rglob("*")):
+            if path.suffix.lower() not in SUFFIXES or path.name.startswith(".") or not path.is_file():
+                continue
+            try:
+                all_grey &= check_image(path)
+            except UnreadableImageError as error:
+                skipped.append((path, str(error)))
+                continue
+            paths.append(path)
+            labels.append(label)
+    if skipped:
+        names = "\n".join(f"  {path.relative_to(root)}: {reason}" for path, reason in skipped)
+        if on_corrupt == "refuse":
+            raise CorruptImagesError(
+                f"{len(skipped)} file(s) in {root} cannot be read:\n{names}\n"
+                'Mend or remove them, or leave them out with on_corrupt="skip".'
+            )
+        warnings.warn(f"{len(skipped)} unreadable file(s) in {root} are left out:\n{names}", stacklevel=2)
+    if empty := [folder.name for label, folder in enumerate(folders) if label not in labels]:
+        raise ValueError(f"no readable images ({', '.join(SUFFIXES)}) in {root} for {', '.join(empty)}")
+    grey = all_grey if colour == "auto" else colour == "grey"
+    return ImageFolder(
+        root, tuple(f.name for f in folders), tuple(paths), tuple(labels), grey, tuple(skipped)
+    )
+
+
+def read_image(path: Path | str, *, grey: bool = False) -> Tensor:
+    """One image as a float32 tensor, (1, H, W) grey or (3, H, W) RGB, from 0 to 1."""
+    try:
+        return to_tensor(load(Path(path)), grey)
+    except UnreadableImageError as error:
+        raise UnreadableImageError(f"{path}: {error}") from None
+
+
+def load(path: Path) -> Image:
+    """A decoded, upright image; every way in which that can fail becomes an UnreadableImageError."""
+    from PIL import Image, ImageOps
+
+    try:
+        with Image.open(path) as file:
+            if file.width * file.height > MAX_PIXELS:
+                raise UnreadableImageError(
+                    f"{file.width} x {file.height} pixels are more than {MAX_PIXELS:,}"
+                )
+            file.load()
+            return ImageOps.exif_transpose(file)
+    except UnreadableImageError:
+        raise
+    except Image.DecompressionBombError:
+        raise UnreadableImageError(f"more than {MAX_PIXELS:,} pixels (a decompression bomb?)") from None
+    except MemoryError:
+        raise UnreadableImageError("not enough memory to decode it") from None
+    except Exception as error:  # damaged files make Pillow's decoders raise almost anything
+        raise UnreadableImageError(f"damaged or no image ({type(error).__name__}: {error})") from None
+
+
+def to_tensor(image: Image, grey: bool) -> Tensor:
+    if image.mode in DEEP_MODES:
+        values = np.asarray(image).astype(np.float32)
+        if image.mode != "F":
+            values /= 65535
+        if not (values.min() >= 0 and values.max() <= 1):
+            raise UnreadableImageError("values beyond 16 bits, or floating point values outside 0 to 1")
+        tensor = torch.from_numpy(values)[None]  # (1, H, W)
+        return tensor if grey else tensor.repeat(3, 1, 1)
+    image = over_white(image).convert("L" if grey else "RGB")
+    pixels = torch.from_numpy(np.array(image))  # (H, W) or (H, W, 3)
+    return pixels.view(image.height, image.width, -1).permute(2, 0, 1).float() / 255
+
+
+def over_white(image: Image) -> Image:
+    """Transparency laid over white, as most viewers show it; an opaque image as it is."""
+    from PIL import Image
+
+    if not image.has_transparency_data:
+        return image
+    coloured = image.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", image.size, "white"), coloured).convert("RGB")
+
+
+def is_grey(image: Image) -> bool:
+    """Whether a file stores grey values. RGB files count as coloured even where all their pixels are grey."""
+    if image.mode in ("P", "PA"):
+        red, green, blue = (band.tobytes() for band in over_white(image).convert("RGB").split())
+        return red == green == blue
+    return image.mode in ("1", "L", "LA", "La", *DEEP_MODES)
+
+
+def check_image(path: Path) -> bool:
+    """Decode an image once; whether it is grey. Raises UnreadableImageError."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pillow's doubts about files that it reads all the same
+        image = load(path)
+        to_tensor(image, grey=True)
+        return is_grey(image)
