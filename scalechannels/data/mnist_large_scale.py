@@ -92,11 +92,11 @@ class MnistLargeScale:
 
     def make(self, spec: LargeScaleSpec) -> ImageSet:
         images, labels, uniform = self._split(spec)
-        if spec.samples is not None:
-            chosen = balanced_subset(labels, spec.samples, spec.seed)
-            images, labels, uniform = images[chosen], labels[chosen], uniform[chosen]
         low, high = spec.range
         scales = low * (high / low) ** uniform  # uniform on a logarithmic scale
+        if spec.samples is not None:
+            chosen = balanced_subset(labels, spec.samples, spec.seed)
+            images, labels, scales = images[chosen], labels[chosen], scales[chosen]
         images = images.to(self.device)
         made = large_scale(images, low if low == high else scales, spec.size)
         return ImageSet(made, labels.to(self.device), scales.to(self.device))

