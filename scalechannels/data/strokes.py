@@ -189,7 +189,7 @@ def strokes(count: int, seed: int = 0, split: Split = "train", variation: float 
             chosen = torch.nonzero((labels == label) & (way == index))[:, 0]  # (n,)
             points, weights = template(label, index)
             jitter = signed[chosen, 24 : 24 + 2 * len(points)].view(-1, len(points), 2)
-            segments[chosen] = torch.einsum("sep,npx->nsex", weights, points + 0.1 * jitter)
+            segments[chosen] = torch.einsum("sep,npx->nsex", weights, points + 0.08 * jitter)
     half_widths = 0.054 + 0.025 * signed[:, 2]
     return Strokes(fit(deform(segments, signed[:, 3:16]), half_widths, signed[:, 16:24]), half_widths, labels)
 
@@ -198,8 +198,8 @@ def deform(segments: Tensor, amounts: Tensor) -> Tensor:
     """Bend, slant, stretch and rotate: smooth maps of the plane, so strokes that touch go on touching."""
     a = amounts[:, :, None, None]  # (N, amounts, 1, 1)
     x, y = segments.unbind(3)  # (N, SEGMENTS, 2)
-    bent_x = x + 0.14 * a[:, 0] * torch.sin(2.5 * y + 2 * a[:, 1]) + 0.18 * a[:, 2] * x * y
-    bent_y = y + 0.14 * a[:, 3] * torch.sin(2.5 * x + 2 * a[:, 4]) + 0.18 * a[:, 5] * y * y
+    bent_x = x + 0.17 * a[:, 0] * torch.sin(2.5 * y + 2 * a[:, 1]) + 0.18 * a[:, 2] * x * y
+    bent_y = y + 0.17 * a[:, 3] * torch.sin(2.5 * x + 2 * a[:, 4]) + 0.18 * a[:, 5] * y * y
     slanted = bent_x * torch.exp(0.34 * a[:, 6]) - (0.1 + 0.34 * a[:, 7]) * bent_y
     angle = 0.13 * (a[:, 8] + a[:, 9])
     cosine, sine = torch.cos(angle), torch.sin(angle)
