@@ -152,6 +152,8 @@ def resample(
 
 def require_images(images: Tensor, channels: int | None = None) -> None:
     """A clear error unless images are a non-empty floating (B, C, H, W), with C = channels if given."""
+    if not isinstance(images, Tensor):
+        raise TypeError(f"images are a torch.Tensor (B, C, H, W), got {type(images).__name__}")
     if images.ndim != 4:
         raise ValueError(f"images need four dimensions (B, C, H, W), got the shape {tuple(images.shape)}")
     if not images.is_floating_point():
@@ -228,9 +230,10 @@ def _weights(axis: _Axis, grid: ScaleGrid, outside: Outside, antialias: bool, bl
     if blur is None:
         return matrix
     spread = (weights * (taps - (weights * taps).sum(-1, keepdim=True)) ** 2).sum(-1)  # (b, S, m)
-    missing = (blur - (spread.mean((0, 2)) / axis.spacing[:, 0] ** 2)).clamp_min(0)  # (S,)
-    kernels = discrete_gaussian_kernels(missing, margin).to(matrix)  # (S, 2·margin + 1)
-    return torch.einsum("bsjxk,sk->bsjx", matrix.unfold(2, 2 * margin + 1, 1), kernels)
+    missing = (blur - spread.mean(2) / axis.spacing[:, 0] ** 2).clamp_min(0)  # (b, S), each image its own
+    kernels = discrete_gaussian_kernels(missing.flatten(), margin).to(matrix)  # (b·S, 2·margin + 1)
+    kernels = kernels.view(*missing.shape, -1)  # (b, S, 2·margin + 1)
+    return torch.einsum("bsjxk,bsk->bsjx", matrix.unfold(2, 2 * margin + 1, 1), kernels)
 
 
 def _fold(taps: Tensor, size: int, outside: Outside) -> Tensor:

@@ -48,6 +48,9 @@ class ScaleChannelNetwork(Network):
         blur: float | None = None,
     ) -> None:
         super().__init__()
+        for name, part in {"backbone": backbone, "pool": pool}.items():
+            if not isinstance(part, nn.Module):
+                raise TypeError(f"the {name} is a torch module, such as MaxOverScales(), got {part!r}")
         wanted = getattr(backbone, "window", window)
         if wanted != window:
             raise ValueError(f"this backbone takes windows of {wanted} pixels, the network gives {window}")
@@ -65,12 +68,12 @@ class ScaleChannelNetwork(Network):
     def forward(self, images: Tensor, centres: Tensor | None = None) -> Tensor:
         """Logits (B, K) of images (B, C, H, W) of any H and W; `centres` (B, 2) as in Foveate."""
         self._check(images)
-        return in_pieces(self._logits, images, centres, self._pixels(images))
+        return in_pieces(self._logits, images, centres, self._pixels(images), training=self.training)
 
     def channel_logits(self, images: Tensor, centres: Tensor | None = None) -> Tensor:
         """What each channel says before pooling: (B, S, K)."""
         self._check(images)
-        channels = in_pieces(self._channels, images, centres, self._pixels(images))
+        channels = in_pieces(self._channels, images, centres, self._pixels(images), training=self.training)
         return channels if self.head is None else self.head(channels)
 
     def pool_channels(self, channels: Tensor) -> Tensor:
@@ -170,7 +173,7 @@ def paper_network(
         backbone,
         grid,
         pool,
-        window or (28 if data == "mnist" else 32),
+        (28 if data == "mnist" else 32) if window is None else window,
         outside="border" if data == "mnist" else "reflect",
         antialias=antialias,
         blur=blur,
@@ -182,7 +185,11 @@ def paper_backbone(
 ) -> ConvBackbone | CifarBackbone:
     """The network of one scale channel for this data."""
     if data == "mnist":
-        return mnist_backbone(window=window or 28, channels=channels or 1, classes=classes)
+        return mnist_backbone(
+            window=28 if window is None else window,
+            channels=1 if channels is None else channels,
+            classes=classes,
+        )
     if data == "cifar10":
-        return CifarBackbone(channels=channels or 3, classes=classes)
+        return CifarBackbone(channels=3 if channels is None else channels, classes=classes)
     raise ValueError(f"data is one of {get_args(Data)}, got {data!r}")

@@ -18,15 +18,19 @@ def in_pieces(
     images: Tensor,
     centres: Tensor | None,
     pixels_per_image: int,
+    *,
+    training: bool = False,
 ) -> Tensor:
     """function(images, centres), piece by piece where no gradient is wanted and images are many.
 
-    Law: the images are independent in eval mode, so the result does not depend on the pieces.
+    Law: the images are independent in eval mode, so the result does not depend on the pieces. While
+    `training`, batch norm binds them together, so they stay in one piece.
     """
     budget = CPU_PIXELS if images.device.type == "cpu" else DEVICE_PIXELS
     piece = max(1, budget // pixels_per_image)
     # A compiled or exported graph has one batch, whatever its size; gradients need all activations anyway.
-    if torch.is_grad_enabled() or torch.compiler.is_compiling() or len(images) <= piece:
+    whole = training or torch.is_grad_enabled() or torch.compiler.is_compiling()
+    if whole or len(images) <= piece:
         return function(images, centres)
     return torch.cat(
         [

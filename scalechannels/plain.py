@@ -30,7 +30,7 @@ class PlainNetwork(Network):
                 f"the plain CNN takes images of {side}x{side} pixels, got {images.shape[2]}x{images.shape[3]}"
             )
         pixels = images.shape[1] * images.shape[2] * images.shape[3]
-        return in_pieces(lambda part, _: self.backbone(part), images, None, pixels)
+        return in_pieces(lambda part, _: self.backbone(part), images, None, pixels, training=self.training)
 
     def arguments(self) -> dict[str, Any]:
         return {"backbone": self.backbone}
@@ -43,8 +43,10 @@ def cnn(
     if data == "mnist":
         features = (16, 16, 16, 16, 32, 32, 32, 32)
         return PlainNetwork(
-            ConvBackbone(features, window=image_size, channels=channels or 1, classes=classes)
+            ConvBackbone(
+                features, window=image_size, channels=1 if channels is None else channels, classes=classes
+            )
         )
     if data == "cifar10":
-        return PlainNetwork(CifarBackbone(channels=channels or 3, classes=classes))
+        return PlainNetwork(CifarBackbone(channels=3 if channels is None else channels, classes=classes))
     raise ValueError(f"data is one of {get_args(Data)}, got {data!r}")

@@ -64,6 +64,19 @@ class Network(
         """The constructor's arguments; parts are given as they are."""
         raise TypeError(f"{type(self).__name__} does not say how it is rebuilt")
 
+    @classmethod
+    def from_pretrained(
+        cls: type[AnyNetwork], pretrained_model_name_or_path: str | os.PathLike[str], **options: Any
+    ) -> AnyNetwork:
+        """The network that `save_pretrained` wrote to this folder (or hub name), in eval mode.
+
+        `options` are parts that only the user can build, such as backbone=MyBackbone(), and those of the hub.
+        """
+        place = os.fspath(pretrained_model_name_or_path)
+        if os.path.isdir(place):
+            read_config(place)  # a damaged one is named here; the hub's reader would not say which file
+        return super().from_pretrained(place, **options)
+
     def _save_pretrained(self, save_directory: Path) -> None:
         from safetensors.torch import save_file
 
@@ -102,7 +115,8 @@ class Network(
 def describe(part: Any) -> dict[str, Any]:
     """{"class", "arguments"} of a network or part, recursively; a foreign part gives its class alone."""
     name = type(part).__name__
-    if not isinstance(part, Network) and name not in PARTS:
+    # By identity, not by name: a user's own class may be called like one of ours.
+    if not isinstance(part, (Network, ScaleGrid)) and PARTS.get(name) is not type(part):
         return {"class": f"{type(part).__module__}.{type(part).__qualname__}", "foreign": True}
     return {
         "class": name,
@@ -173,6 +187,9 @@ def _load_weights(network: nn.Module, path: Path) -> None:
             f"{path} belongs to another network: missing {missing}, unexpected {foreign}, "
             f"other shapes {shapes}"
         )
+    for name, value in (*network.named_parameters(), *network.named_buffers()):
+        if name in weights:  # a network saved in another precision comes back in it
+            value.data = value.data.to(weights[name].dtype)
     network.load_state_dict(weights)
 
 

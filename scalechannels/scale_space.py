@@ -34,6 +34,7 @@ def hermite(order: int, x: Tensor) -> Tensor:
 
 def gaussian_derivative(x: Tensor, sigma: float, order: int) -> Tensor:
     """∂ₓⁿ g(x; σ) = (−1)ⁿ σ⁻ⁿ He_n(x/σ) g(x; σ) at the positions x."""
+    _require_positive(sigma)
     return (-1 / sigma) ** order * hermite(order, x / sigma) * gaussian(x, sigma)
 
 
@@ -87,7 +88,7 @@ def discrete_gaussian_kernel(
         raise ValueError(f"a variance of zero or more is needed, got {variance}")
     enough = math.ceil(7 * math.sqrt(variance) + 4) if variance > 0 else 0
     radius = enough if radius is None else radius
-    wide = discrete_gaussian_kernels(torch.tensor([variance]), max(radius, enough))[0]
+    wide = discrete_gaussian_kernels(torch.tensor([variance], dtype=torch.float64), max(radius, enough))[0]
     middle = len(wide) // 2
     kernel = wide[middle - radius : middle + radius + 1]
     return (kernel / kernel.sum()).to(dtype)

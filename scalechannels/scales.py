@@ -33,8 +33,10 @@ class ScaleGrid(Sequence[float]):
             raise ValueError(f"scales are positive and finite, got minimum {minimum} and maximum {maximum}")
         if minimum > maximum:
             raise ValueError(f"the minimum must not exceed the maximum, got {minimum} > {maximum}")
-        if not ratio > 1:
-            raise ValueError(f"the ratio between neighbouring scales must exceed 1, got {ratio}")
+        if not 1 < ratio < math.inf:
+            raise ValueError(
+                f"the ratio between neighbouring scales must exceed 1 and be finite, got {ratio}"
+            )
         exact = math.log(maximum / minimum) / math.log(ratio)
         steps = round(exact)
         if abs(exact - steps) > 1e-6:
@@ -45,7 +47,9 @@ class ScaleGrid(Sequence[float]):
             )
         # A power of the whole span, not a running product: both ends and a 1 in between are exact.
         span = maximum / minimum
-        self._set(tuple(minimum * span ** (k / steps) for k in range(steps + 1)) if steps else (minimum,))
+        self._set(
+            tuple(minimum * span ** (k / steps) for k in range(steps + 1)) if steps else (float(minimum),)
+        )
 
     @classmethod
     def of(cls, *factors: float) -> ScaleGrid:

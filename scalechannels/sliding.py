@@ -44,7 +44,7 @@ class SlidingWindowNetwork(Network):
         require_images(images, self.backbone.channels)
         sizes = [self.sampled_size(images, sigma) for sigma in self.grid]
         pixels = images.shape[1] * sum(height * width for height, width in sizes)
-        return in_pieces(self._channels, images, None, pixels)
+        return in_pieces(self._channels, images, None, pixels, training=self.training)
 
     def sampled_size(self, images: Tensor, sigma: float) -> tuple[int, int]:
         """How many rows and columns channel σ has."""
