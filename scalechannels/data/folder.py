@@ -124,7 +124,7 @@ def image_folder(
         if on_corrupt == "refuse":
             raise CorruptImagesError(
                 f"{len(skipped)} file(s) in {root} cannot be read:\n{names}\n"
-                'Mend or remove them, or leave them out with on_corrupt="skip".'
+                'Mend or remove them, or leave them out (on_corrupt="skip", or --skip-corrupt).'
             )
         warnings.warn(f"{len(skipped)} unreadable file(s) in {root} are left out:\n{names}", stacklevel=2)
     if empty := [folder.name for label, folder in enumerate(folders) if label not in labels]:

@@ -1,0 +1,214 @@
+"""Pictures of the data: contact sheets with sizes across and classes down, written as PNG.
+
+One cell is one image, pixel for pixel (or whole multiples), so that what is seen is what a network gets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from scalechannels.data.storage import atomic_path
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from scalechannels.data.folder import ImageFolder
+    from scalechannels.data.scenes import Scene
+
+DPI = 100
+GAP = 2  # pixels between cells
+GREY_RANGE = (-0.763, 0.763)  # of MNIST Large Scale, and of everything that follows it
+TEXT = {"fontsize": 9, "color": "0.2"}
+
+
+def show_strokes(path: Path | str, seed: int = 0) -> Path:
+    """One built-in digit of each class at the 17 sizes of MNIST Large Scale's test sets."""
+    from scalechannels.data.mnist_large_scale import TEST_SIZES
+    from scalechannels.data.strokes import CLASSES, strokes
+
+    digits = strokes(CLASSES, seed)
+    digits = digits[digits.labels.argsort()]
+    columns = torch.stack([digits.render(size) for size in TEST_SIZES], 1)  # (10, sizes, 1, 112, 112)
+    title = f"Built-in digits, 112 x 112 pixels, seed {seed}"
+    return contact_sheet(path, columns, range(CLASSES), size_names(TEST_SIZES), title)
+
+
+def show_mnist_large_scale(path: Path | str, seed: int = 0, root: Path | str | None = None) -> Path:
+    """One test digit of each class at the 17 test sizes."""
+    from scalechannels.data.mnist_large_scale import TEST_SIZES, balanced_subset, large_scale
+    from scalechannels.data.sources import load_mnist
+
+    mnist = load_mnist(root)
+    chosen = one_of_each(mnist.test_labels, balanced_subset(mnist.test_labels, 10, seed))
+    columns = torch.stack([large_scale(mnist.test_images[chosen], size) for size in TEST_SIZES], 1)
+    title = f"MNIST Large Scale, test images, 112 x 112 pixels, seed {seed}"
+    return contact_sheet(path, columns, range(10), size_names(TEST_SIZES), title)
+
+
+def show_cifar10(path: Path | str, seed: int = 0, root: Path | str | None = None) -> Path:
+    """One test image of each class at the nine factors of rescaled CIFAR-10."""
+    from scalechannels.data.mnist_large_scale import balanced_subset
+    from scalechannels.data.rescaled_cifar10 import CIFAR_FACTORS, CLASSES, rescale_cifar10
+    from scalechannels.data.sources import load_cifar10
+
+    cifar10 = load_cifar10(root)
+    chosen = one_of_each(cifar10.test_labels, balanced_subset(cifar10.test_labels, 10, seed))
+    columns = torch.stack([rescale_cifar10(cifar10.test_images[chosen], f) for f in CIFAR_FACTORS], 1)
+    title = f"Rescaled CIFAR-10, test images, 32 x 32 pixels (shown 3 times as large), seed {seed}"
+    return contact_sheet(path, columns, CLASSES, size_names(CIFAR_FACTORS), title, values=(0, 1), zoom=3)
+
+
+def show_folder(
+    path: Path | str, images: ImageFolder, seed: int = 0, across: int = 10, side: int = 112
+) -> Path:
+    """Some images of each class, whole, each fitted into a square of `side` pixels."""
+    generator = torch.Generator().manual_seed(seed)
+    rows = []
+    for label in range(len(images.classes)):
+        members = [index for index, own in enumerate(images.labels) if own == label]
+        order = torch.randperm(len(members), generator=generator)[:across].tolist()
+        rows.append([thumbnail(images[members[i]][0], side) for i in order])
+    columns = [str(number + 1) for number in range(max(map(len, rows)))]
+    title = f"{images.root.name}: {len(images)} images in {len(images.classes)} classes, seed {seed}"
+    return contact_sheet(path, rows, images.classes, columns, title, values=(0, 1), blank=0.9)
+
+
+def show_scenes(path: Path | str, seed: int = 0) -> Path:
+    """One scene on each kind of background, every object with its box, class and size."""
+    from typing import get_args
+
+    from scalechannels.data.scenes import Background, scene
+
+    return scene_sheet(
+        path, [(f"{kind} background", scene(seed=seed, background=kind)) for kind in get_args(Background)]
+    )
+
+
+def contact_sheet(
+    path: Path | str,
+    rows: Tensor | Sequence[Sequence[Tensor]],
+    row_names: Sequence[object],
+    column_names: Sequence[object],
+    title: str,
+    *,
+    values: tuple[float, float] = GREY_RANGE,
+    zoom: int = 1,
+    blank: float = 1.0,
+) -> Path:
+    """Write images (C, H, W) of one size in rows as a labelled PNG; rows may be of unequal length.
+
+    values: what is shown as black and as white. blank: the grey of cells without an image.
+    """
+    if len(rows) != len(row_names) or len(rows) == 0 or any(len(row) > len(column_names) for row in rows):
+        raise ValueError(
+            f"{len(row_names)} row names and {len(column_names)} column names do not fit "
+            f"{len(rows)} rows of {max(map(len, rows), default=0)} images"
+        )
+    height, width = (zoom * side + GAP for side in rows[0][0].shape[-2:])
+    mosaic = np.ones((len(rows) * height - GAP, len(column_names) * width - GAP, 3), dtype=np.float32)
+    low, high = values
+    for r, row in enumerate(rows):
+        for c in range(len(column_names)):
+            cell = mosaic[r * height : (r + 1) * height, c * width : (c + 1) * width]
+            cell[: height - GAP, : width - GAP] = blank
+            if c < len(row):
+                image = ((row[c] - low) / (high - low)).clamp(0, 1).expand(3, -1, -1).movedim(0, -1)
+                enlarged = image.repeat_interleave(zoom, 0).repeat_interleave(zoom, 1)
+                cell[: height - GAP, : width - GAP] = enlarged.cpu().numpy()
+
+    left = 22 + 6.2 * max(len(str(name)) for name in row_names)
+    figure, (axes,) = panels([mosaic.shape[:2]], left=left, top=54)
+    axes.imshow(mosaic, interpolation="nearest")
+    axes.set_xticks(
+        [c * width + (width - GAP - 1) / 2 for c in range(len(column_names))], column_names, **TEXT
+    )
+    axes.set_yticks([r * height + (height - GAP - 1) / 2 for r in range(len(rows))], row_names, **TEXT)
+    axes.tick_params(length=0, top=False, labeltop=True, labelbottom=False)
+    axes.set_frame_on(False)
+    figure.text(0.5, 1 - 16 / (figure.get_figheight() * DPI), title, ha="center", va="center", fontsize=11)
+    return save(figure, path)
+
+
+def scene_sheet(path: Path | str, scenes: Sequence[tuple[str, Scene]]) -> Path:
+    """Write scenes one below the other, each with a name, and every object with its box, class and size."""
+    from matplotlib.patches import Rectangle
+
+    figure, all_axes = panels([shown.image.shape[-2:] for _, shown in scenes], left=16, top=30)
+    for axes, (name, shown) in zip(all_axes, scenes, strict=True):
+        axes.imshow(shown.image[0].numpy(), cmap="gray", vmin=GREY_RANGE[0], vmax=GREY_RANGE[1])
+        axes.set_title(f"{name}, {len(shown.labels)} digits: class and size", fontsize=10, pad=4)
+        axes.set_axis_off()
+        for (x0, y0, x1, y1), label, size in zip(
+            shown.boxes.tolist(), shown.labels.tolist(), shown.sizes.tolist(), strict=True
+        ):
+            axes.add_patch(
+                Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, edgecolor="tab:orange", linewidth=1)
+            )
+            below = y0 < 14  # a caption above the box would leave the image
+            axes.text(
+                *(x0, y1 + 2 if below else y0 - 2, f"{label}  {size:.2f}"),
+                va="top" if below else "bottom", fontsize=7, color="tab:orange", clip_on=True,
+            )  # fmt: skip
+    return save(figure, path)
+
+
+def panels(shapes: Sequence[Sequence[int]], left: float, top: float) -> tuple[Figure, list]:
+    """A figure with axes for each (height, width), one below the other, a screen pixel per image pixel."""
+    from matplotlib.figure import Figure  # not pyplot: it would keep figures alive and choose a backend
+
+    margin = 12.0
+    total_width = left + max(width for _, width in shapes) + margin
+    total_height = sum(height + top for height, _ in shapes) + margin
+    figure = Figure(figsize=(total_width / DPI, total_height / DPI), dpi=DPI, facecolor="white")
+    all_axes, used = [], 0.0
+    for height, width in shapes:
+        used += top + height
+        place = (left / total_width, 1 - used / total_height, width / total_width, height / total_height)
+        all_axes.append(figure.add_axes(place))
+    return figure, all_axes
+
+
+def save(figure: Figure, path: Path | str) -> Path:
+    path = png_path(path)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=DPI)
+    return path
+
+
+def png_path(path: Path | str) -> Path:
+    """The path if a picture can have it; to be asked before work is done for the picture."""
+    path = Path(path)
+    if path.suffix.lower() != ".png":
+        raise ValueError(f"pictures are written as .png, got {path}")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file")
+    return path
+
+
+def size_names(sizes: Sequence[float]) -> list[str]:
+    """Names of sizes: powers of two as they are, the others by three decimals."""
+    return [f"{size:g}" if math.log2(size).is_integer() else f"{size:.3f}" for size in sizes]
+
+
+def one_of_each(labels: Tensor, indices: Tensor) -> Tensor:
+    """The indices in the order of their classes."""
+    return indices[labels[indices].argsort()]
+
+
+def thumbnail(image: Tensor, side: int) -> Tensor:
+    """An image (C, H, W) with values from 0 to 1 shrunk or enlarged to fit (C, side, side), on light grey."""
+    height, width = image.shape[-2:]
+    factor = side / max(height, width)
+    size = (max(1, round(height * factor)), max(1, round(width * factor)))
+    small = F.interpolate(image[None], size, mode="bilinear", antialias=True, align_corners=False)[0]
+    top, left = (side - size[0]) // 2, (side - size[1]) // 2
+    padding = (left, side - size[1] - left, top, side - size[0] - top)
+    return F.pad(small.clamp(0, 1), padding, value=0.9)
