@@ -60,6 +60,19 @@ class Signal:
             )
         )
 
+    def smoothed(self, sigma: float) -> Signal:
+        """f * g(·; σ): covariances add, and the volume under each blob stays."""
+        blobs = []
+        for blob in self.blobs:
+            rr, rc, cc = blob.precision
+            precision = torch.tensor([[rr, rc], [rc, cc]], dtype=torch.float64)
+            covariance = precision.inverse()
+            wider = covariance + sigma**2 * torch.eye(2, dtype=torch.float64)
+            height = blob.height * float((covariance.det() / wider.det()).sqrt())
+            (rr, rc), (_, cc) = wider.inverse().tolist()
+            blobs.append(Blob(height, blob.row, blob.column, (rr, rc, cc)))
+        return Signal(tuple(blobs))
+
     def image(self, height: int, width: int) -> Tensor:
         """The signal at the pixel centres of an image with its origin in the middle: (1, 1, H, W)."""
         rows, columns = (torch.arange(side, dtype=torch.float64) - (side - 1) / 2 for side in (height, width))
@@ -98,7 +111,7 @@ def ellipse(
 
 
 def pattern(size: float) -> Signal:
-    """An object of about 8·size pixels without any symmetry, so that no flip, swap or shift goes unnoticed."""
+    """An object of about 8·size pixels without any symmetry: no flip, swap or shift goes unnoticed."""
     parts = (
         ellipse(2.4, 1.0, 0.4, 1.0, row=-1.0, column=0.5),
         ellipse(1.6, 1.1, 1.9, -0.7, row=1.5, column=1.8),

@@ -27,7 +27,7 @@ def coordinates(height: int, width: int) -> Tensor:
     return torch.stack(torch.meshgrid(rows, columns, indexing="ij"))[None]  # (1, 2, H, W)
 
 
-# The reference ------------------------------------------------------------------------------------------------
+# The reference
 
 
 @pytest.mark.parametrize("outside", OUTSIDE)
@@ -105,7 +105,7 @@ def test_a_constant_image_stays_constant(sigma: float, row: float, column: float
             torch.testing.assert_close(stack, torch.full_like(stack, 0.6), rtol=0, atol=1e-12)
 
 
-# Ideal signals ------------------------------------------------------------------------------------------------
+# Ideal signals
 
 
 @pytest.mark.parametrize("sigma", [0.5, 2**-0.25, 1.0, 2**0.25, 2.0, 3.3])
@@ -122,14 +122,14 @@ def test_a_blob_of_size_sigma_times_a_in_channel_sigma_equals_size_a_in_channel_
 
 
 def test_the_bound_of_the_interpolation_error_is_sharp():
-    """In the middle of four pixels at a blob's top the error reaches 97 % of the bound: it is no free pass."""
+    """In the middle of four pixels at a blob's top the error reaches 97 % of the bound, so it is tight."""
     signal = blob(8.0)
     window = Foveate(ScaleGrid.of(1.0), 1)(signal.image(40, 40))  # the centre lies between the pixels
     error = (window - signal.window(1.0, 1)).abs().item()
     assert 0.97 * signal.bilinear_error < error <= signal.bilinear_error
 
 
-# Conventions --------------------------------------------------------------------------------------------------
+# Conventions
 
 
 @pytest.mark.parametrize("size", [(40, 40), (41, 38), (35, 53)], ids=str)
@@ -223,7 +223,7 @@ def test_convention_antialiasing_equals_bilinear_up_to_scale_1():
     )
 
 
-# Equalised blur -----------------------------------------------------------------------------------------------
+# Equalised blur
 
 
 def measured_variance(foveate: Foveate, side: int) -> Tensor:
@@ -242,15 +242,15 @@ def measured_variance(foveate: Foveate, side: int) -> Tensor:
 @pytest.mark.parametrize("antialias", [False, True], ids=["bilinear", "antialias"])
 def test_equalised_blur_gives_every_channel_the_same_variance(antialias: bool):
     grid, target = ScaleGrid(0.5, 4, ratio=2**0.25), 0.8
-    before = measured_variance(Foveate(grid, 16, antialias=antialias), 400)
-    after = measured_variance(Foveate(grid, 16, antialias=antialias, blur=target), 400)
+    before = measured_variance(Foveate(grid, 28, antialias=antialias), 400)
+    after = measured_variance(Foveate(grid, 28, antialias=antialias, blur=target), 400)
     one = grid.index(1.0)
     assert before[one].abs() < 1e-10  # a plain crop: sharp
     assert before[one + 1] > 0.08  # and its neighbour is not, which is what the paper noticed
     assert before.max() < target
-    # Interpolation blur differs from pixel to pixel; a window of 16 and its margin average over 54 of them.
-    torch.testing.assert_close(after, torch.full_like(after, target), rtol=0, atol=0.01)
-    assert (after[one] - after[one + 1]).abs() < 0.01
+    # Interpolation blur differs from pixel to pixel, and what is added follows its mean near the window.
+    torch.testing.assert_close(after, torch.full_like(after, target), rtol=0.03, atol=0)
+    assert (after[one] - after[one + 1]).abs() < 0.1 * (before[one] - before[one + 1]).abs()
 
 
 def test_equalised_blur_leaves_channels_that_are_already_beyond_it():
@@ -282,7 +282,7 @@ def test_equalised_blur_of_one_image_does_not_depend_on_the_others():
         torch.testing.assert_close(together[index : index + 1], alone, rtol=0, atol=1e-12)
 
 
-# Gradients, compilation, export ---------------------------------------------------------------------------------
+# Gradients, compilation, export
 
 
 @pytest.mark.parametrize("outside", OUTSIDE)
@@ -307,14 +307,14 @@ def test_autocast_does_not_touch_the_lattice():
 @pytest.mark.parametrize("options", [{}, {"outside": "reflect"}, {"antialias": True, "blur": 0.6}], ids=str)
 def test_export_keeps_batch_height_and_width_dynamic(options):
     foveate = Foveate(GRID, 6, **options).eval()
-    sizes = {axis: torch.export.Dim.DYNAMIC for axis in (0, 2, 3)}
+    sizes = dict.fromkeys((0, 2, 3), torch.export.Dim.DYNAMIC)
     program = torch.export.export(foveate, (torch.randn(2, 1, 20, 24),), dynamic_shapes=(sizes,))
     for shape in ((2, 1, 20, 24), (5, 1, 33, 18), (3, 1, 4, 50)):
         images = torch.randn(*shape)
         torch.testing.assert_close(program.module()(images), foveate(images), rtol=0, atol=1e-6)
 
 
-# Bad input ----------------------------------------------------------------------------------------------------
+# Bad input
 
 
 @pytest.mark.parametrize(
