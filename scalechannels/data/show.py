@@ -126,7 +126,7 @@ def contact_sheet(
 
     left = 22 + 6.2 * max(len(str(name)) for name in row_names)
     figure, (axes,) = panels([mosaic.shape[:2]], left=left, top=54)
-    axes.imshow(mosaic, interpolation="nearest")
+    axes.imshow((mosaic * 255).round().astype(np.uint8), interpolation="nearest")
     axes.set_xticks(
         [c * width + (width - GAP - 1) / 2 for c in range(len(column_names))], column_names, **TEXT
     )
