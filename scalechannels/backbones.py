@@ -75,7 +75,7 @@ class ConvBackbone(nn.Module):
             "channels": self.channels,
             "classes": self.classes,
             "hidden": self.hidden,
-            "dropout": self.dropout,
+            "dropout": self.drop.p,
             "batch_norm": self.batch_norm,
         }
 

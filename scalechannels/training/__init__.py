@@ -1,0 +1,1 @@
+"""Training: config → runs → fit → evaluate."""

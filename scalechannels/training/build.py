@@ -1,0 +1,46 @@
+"""From a NetworkConfig to a network with fresh weights."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from scalechannels.network import Data, fovavg, fovconc, fovlse, fovmax
+from scalechannels.plain import cnn
+from scalechannels.pretrained import Network
+from scalechannels.scales import ScaleGrid
+from scalechannels.sliding import swmax
+from scalechannels.training.config import RunConfig
+
+
+def build_network(config: RunConfig, channels: int | None = None, classes: int = 10) -> Network:
+    """The network of a resolved configuration, its weights drawn from the training's seed."""
+    network = config.network
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.training.seed)
+        made = _build(config, channels, classes)
+    for module in made.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = network.dropout or 0.0
+    return made
+
+
+def _build(config: RunConfig, channels: int | None, classes: int) -> Network:
+    network = config.network
+    data: Data = "cifar10" if config.data.name == "cifar10" else "mnist"
+    if network.name == "cnn":
+        return cnn(data=data, channels=channels, classes=classes)
+    if network.low is None or network.high is None:
+        raise ValueError("resolve the configuration first")
+    grid = ScaleGrid(network.low, network.high, ratio=network.ratio)
+    if network.name == "swmax":
+        return swmax(grid, channels=channels or 1, classes=classes)
+    constructor = {"fovavg": fovavg, "fovmax": fovmax, "fovlse": fovlse, "fovconc": fovconc}[network.name]
+    return constructor(
+        grid,
+        data=data,
+        classes=classes,
+        antialias=network.antialias,
+        blur=network.blur,
+        **({} if channels is None else {"channels": channels}),
+    )

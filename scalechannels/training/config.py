@@ -1,0 +1,247 @@
+"""What a run is: frozen dataclasses whose fields are the options of the command line and of the config file.
+
+A field that is None takes the paper's recipe for the network and the data; `resolve` fills it in, and only
+resolved configurations are trained, saved and compared. A run's name is derived from all of its fields.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+DataName = Literal["strokes", "mnist", "cifar10"]
+NetworkName = Literal["fovavg", "fovmax", "fovlse", "fovconc", "swmax", "cnn"]
+Schedule = Literal["step", "cosine"]
+Precision = Literal["float32", "bfloat16"]
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What is learnt from."""
+
+    name: DataName = "strokes"
+    """Built-in digits, MNIST Large Scale, or CIFAR-10."""
+    sizes: tuple[float, ...] = (1.0,)
+    """The size of the training objects: one factor, or a smallest and a largest (log-uniform in between)."""
+    samples: int | None = None
+    """How many training images, balanced over the classes. By default all, and 10,000 built-in digits."""
+    seed: int = 0
+    """Which subset, which sizes of a range, which built-in digits."""
+    hold_out: bool = False
+    """CIFAR-10: keep the last 10,000 training images for validation."""
+
+    def __post_init__(self) -> None:
+        _require_choice("data.name", self.name, DataName)
+        if len(self.sizes) not in (1, 2) or not all(size > 0 for size in self.sizes):
+            raise ValueError(f"data.sizes is one positive size or a low and a high one, got {self.sizes}")
+        if len(self.sizes) == 2 and self.sizes[0] >= self.sizes[1]:
+            raise ValueError(f"data.sizes goes from low to high, got {self.sizes}")
+        if self.samples is not None and self.samples < 10:
+            raise ValueError(f"data.samples is at least 10, one for each class, got {self.samples}")
+        if self.name == "cifar10" and self.sizes != (1.0,):
+            raise ValueError(f"CIFAR-10 is learnt at its own size 1, got data.sizes = {self.sizes}")
+
+    @property
+    def scale(self) -> float | tuple[float, float]:
+        return self.sizes[0] if len(self.sizes) == 1 else (self.sizes[0], self.sizes[1])
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """What learns."""
+
+    name: NetworkName = "fovlse"
+    """A scale-channel network of the paper, fovlse (log-mean-exp pooling), or the plain cnn."""
+    low: float | None = None
+    """The smallest scale of the channels: 1/2 by default."""
+    high: float | None = None
+    """The largest scale of the channels: 8 by default, 2 for CIFAR-10."""
+    ratio: float = 2**0.25
+    """The ratio between neighbouring scales."""
+    antialias: bool = False
+    """Average what a coarse channel skips instead of bilinear interpolation."""
+    blur: float | None = None
+    """Equalise the blur of all channels to this variance in squared window pixels."""
+    dropout: float | None = None
+    """Dropout before the last layer: 0.15 by default, none for CIFAR-10."""
+
+    def __post_init__(self) -> None:
+        _require_choice("network.name", self.name, NetworkName)
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise ValueError(f"network.dropout is in [0, 1), got {self.dropout}")
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How it learns. The defaults are the paper's recipe; its batch size of 16 is our reconstruction."""
+
+    epochs: int | None = None
+    """Passes over the training images: 20 by default, 103 for CIFAR-10."""
+    batch: int | None = None
+    """Images in a step, over all processes: 16 by default, 256 for CIFAR-10."""
+    rate: float | None = None
+    """The first learning rate: 3e-3 by default, 3e-4 for swmax, 1e-3 for CIFAR-10."""
+    floor: float = 5e-5
+    """The learning rate never falls below this."""
+    schedule: Schedule | None = None
+    """step: divided by e every second epoch (default). cosine: to the floor after 75 epochs (CIFAR-10)."""
+    period: int | None = None
+    """The epochs of one step (2), or until the cosine reaches the floor (75)."""
+    seed: int = 0
+    """Of the initial weights, the order of the images and the dropout."""
+    precision: Precision | None = None
+    """bfloat16 autocast or float32. By default bfloat16 on a GPU and float32 on a CPU."""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch", "period"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"training.{name} is at least 1, got {value}")
+        if self.rate is not None and not self.rate > 0:
+            raise ValueError(f"training.rate is positive, got {self.rate}")
+        if not self.floor >= 0:
+            raise ValueError(f"training.floor is zero or more, got {self.floor}")
+        if self.schedule is not None:
+            _require_choice("training.schedule", self.schedule, Schedule)
+        if self.precision is not None:
+            _require_choice("training.precision", self.precision, Precision)
+
+    def rate_at(self, epoch: int) -> float:
+        """The learning rate of an epoch, counted from 0; constant within an epoch."""
+        assert self.rate is not None
+        assert self.period is not None
+        if self.schedule == "step":
+            return max(self.rate * math.exp(-(epoch // self.period)), self.floor)
+        progress = min(epoch / self.period, 1.0)
+        return self.floor + (self.rate - self.floor) * (1 + math.cos(math.pi * progress)) / 2
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """A whole run."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def resolve(self, device: str = "cpu") -> RunConfig:
+        """The same run with the paper's recipe in place of every None."""
+        cifar = self.data.name == "cifar10"
+        if cifar and self.network.name == "swmax":
+            raise ValueError(
+                "swmax looks for objects over space, which CIFAR-10 does not have; choose another"
+            )
+        schedule = self.training.schedule or ("cosine" if cifar else "step")
+        rate = 1e-3 if cifar else 3e-4 if self.network.name == "swmax" else 3e-3
+        return RunConfig(
+            _filled(self.data, samples=10_000 if self.data.name == "strokes" else None),
+            _filled(self.network, low=0.5, high=2.0 if cifar else 8.0, dropout=0.0 if cifar else 0.15),
+            _filled(
+                self.training,
+                epochs=103 if cifar else 20,
+                batch=256 if cifar else 16,
+                rate=rate,
+                schedule=schedule,
+                period=2 if schedule == "step" else 75,
+                precision="bfloat16" if device.startswith("cuda") else "float32",
+            ),
+        )
+
+    @property
+    def name(self) -> str:
+        """Readable, and unique: it ends with a digest of every field."""
+        sizes = "-".join(f"{size:g}" for size in self.data.sizes)
+        canonical = RunConfig.from_dict(self.as_dict()).as_dict()  # 2 and 2.0 are the same size
+        digest = hashlib.sha256(json.dumps(canonical, sort_keys=True).encode()).hexdigest()[:8]
+        return f"{self.network.name}-{self.data.name}-tr{sizes}-seed{self.training.seed}-{digest}"
+
+    def as_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> RunConfig:
+        """The run of a nested dictionary; unknown keys and wrong types are errors."""
+        return _from_dict(cls, values, "")
+
+    def to_toml(self) -> str:
+        tables = [
+            f"[{section}]\n"
+            + "".join(f"{key} = {_toml(value)}\n" for key, value in fields.items() if value is not None)
+            for section, fields in self.as_dict().items()
+        ]
+        return "\n".join(tables)
+
+    @classmethod
+    def from_toml(cls, path: Path | str) -> RunConfig:
+        """The run of a config file."""
+        try:
+            import tomllib
+        except ModuleNotFoundError:  # Python 3.10
+            import tomli as tomllib  # type: ignore
+        try:
+            with open(path, "rb") as file:
+                values = tomllib.load(file)
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"{path} is no valid TOML: {error}") from error
+        try:
+            return cls.from_dict(values)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+
+def _filled(config: Any, **defaults: Any) -> Any:
+    return dataclasses.replace(
+        config, **{key: value for key, value in defaults.items() if getattr(config, key) is None}
+    )
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return json.dumps(value)  # the two agree on strings, numbers and booleans
+
+
+def _from_dict(cls: Any, values: Any, place: str) -> Any:
+    if not isinstance(values, dict):
+        raise ValueError(f"[{place}] is a table of options, got {values!r}")
+    hints = get_type_hints(cls)
+    unknown = sorted(set(values) - set(hints))
+    if unknown:
+        named = ", ".join(f"{place}.{key}" if place else key for key in unknown)
+        raise ValueError(f"unknown option {named}; known in {place or 'a run'}: {', '.join(hints)}")
+    return cls(
+        **{key: _converted(hints[key], value, f"{place}.{key}".strip(".")) for key, value in values.items()}
+    )
+
+
+def _converted(hint: Any, value: Any, place: str) -> Any:
+    if dataclasses.is_dataclass(hint):
+        return _from_dict(hint, value, place)
+    options = (
+        get_args(hint) if get_origin(hint) not in (None, tuple, Literal) else (hint,)
+    )  # a union's members
+    for option in options:
+        if option is type(None) and value is None:
+            return None
+        if get_origin(option) is Literal and value in get_args(option):
+            return value
+        if get_origin(option) is tuple and isinstance(value, (list, tuple)):
+            return tuple(float(item) for item in value)
+        if option is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+            return float(value)
+        if option in (int, bool, str) and type(value) is option:
+            return value
+    accepted = " or ".join(
+        str(get_args(o) if get_origin(o) is Literal else getattr(o, "__name__", o)) for o in options
+    )
+    raise ValueError(f"{place} takes {accepted}, got {value!r}")
+
+
+def _require_choice(name: str, value: Any, choices: Any) -> None:
+    if value not in get_args(choices):
+        raise ValueError(f"{name} is one of {', '.join(get_args(choices))}, got {value!r}")

@@ -1,0 +1,136 @@
+"""From a DataConfig to images: the training set, and test sets at any size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+import torch
+
+from scalechannels.data.image_set import ImageSet
+from scalechannels.training.config import DataConfig
+
+EvaluationSplit = Literal["validation", "test"]
+MNIST_SIZES = tuple(2 ** (k / 4) for k in range(-4, 13))  # 1/2 to 8
+CIFAR_SIZES = tuple(2 ** (k / 4) for k in range(-4, 5))  # 1/2 to 2
+STROKES_TEST = 2_000
+
+
+class DataSets(Protocol):
+    """A source of one training set and of test sets at any size."""
+
+    classes: tuple[str, ...]
+    test_sizes: tuple[float, ...]
+
+    def training(self) -> ImageSet: ...
+
+    def testing(self, size: float | tuple[float, float], split: EvaluationSplit) -> ImageSet: ...
+
+
+class StrokesData:
+    """Built-in digits: no download, exact at every size."""
+
+    classes: tuple[str, ...] = tuple(str(digit) for digit in range(10))
+    test_sizes: tuple[float, ...] = MNIST_SIZES
+
+    def __init__(self, config: DataConfig, device: torch.device) -> None:
+        self.config, self.device = config, device
+
+    def training(self) -> ImageSet:
+        assert self.config.samples is not None, "resolve the configuration first"
+        return self._make(self.config.samples, self.config.scale, "train")
+
+    def testing(self, size: float | tuple[float, float], split: EvaluationSplit) -> ImageSet:
+        return self._make(STROKES_TEST, size, split)
+
+    def _make(
+        self, count: int, scale: float | tuple[float, float], split: Literal["train", "validation", "test"]
+    ) -> ImageSet:
+        from scalechannels.data.strokes import strokes
+
+        low, high = scale if isinstance(scale, tuple) else (scale, scale)
+        draws = torch.rand(
+            count, generator=torch.Generator().manual_seed(self.config.seed), dtype=torch.float64
+        )
+        scales = low * (high / low) ** draws
+        digits = strokes(count, self.config.seed, split)
+        images = digits.render(low if low == high else scales, device=self.device)
+        return ImageSet(images, digits.labels.to(self.device), scales.to(self.device))
+
+
+class MnistData:
+    """MNIST Large Scale."""
+
+    classes: tuple[str, ...] = tuple(str(digit) for digit in range(10))
+    test_sizes: tuple[float, ...] = MNIST_SIZES
+
+    def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:
+        from scalechannels.data.mnist_large_scale import MnistLargeScale
+
+        self.config, self.maker = config, MnistLargeScale(root, device=device)
+
+    def training(self) -> ImageSet:
+        from scalechannels.data.mnist_large_scale import LargeScaleSpec
+
+        config = self.config
+        return self.maker.make(LargeScaleSpec("train", config.scale, config.seed, config.samples))
+
+    def testing(self, size: float | tuple[float, float], split: EvaluationSplit) -> ImageSet:
+        from scalechannels.data.mnist_large_scale import LargeScaleSpec
+
+        return self.maker.make(LargeScaleSpec(split, size, self.config.seed))
+
+
+class CifarData:
+    """CIFAR-10, rescaled for testing."""
+
+    classes: tuple[str, ...] = (
+        "airplane",
+        "automobile",
+        "bird",
+        "cat",
+        "deer",
+        "dog",
+        "frog",
+        "horse",
+        "ship",
+        "truck",
+    )
+    test_sizes: tuple[float, ...] = CIFAR_SIZES
+
+    def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:
+        from scalechannels.data.rescaled_cifar10 import RescaledCifar10
+
+        self.config, self.maker = config, RescaledCifar10(root, device=device)
+
+    def training(self) -> ImageSet:
+        from scalechannels.data.rescaled_cifar10 import RescaledCifar10Spec
+
+        return self.maker.make(RescaledCifar10Spec("train", hold_out=self.config.hold_out))
+
+    def testing(self, size: float | tuple[float, float], split: EvaluationSplit) -> ImageSet:
+        from scalechannels.data.rescaled_cifar10 import RescaledCifar10Spec
+
+        if isinstance(size, tuple):
+            raise ValueError(f"rescaled CIFAR-10 is tested at single sizes, got the range {size}")
+        return self.maker.make(RescaledCifar10Spec(split, size, hold_out=self.config.hold_out))
+
+
+def open_data(config: DataConfig, device: torch.device | str = "cpu", root: Path | None = None) -> DataSets:
+    """The data sets of a configuration, made on the device; `root` is where downloads are looked for."""
+    device = torch.device(device)
+    if config.name == "strokes":
+        return StrokesData(config, device)
+    if config.name == "mnist":
+        return MnistData(config, device, root)
+    return CifarData(config, device, root)
+
+
+def require_labels(labels: torch.Tensor, classes: Sequence[str]) -> None:
+    """A clear error for labels that the network cannot learn."""
+    if len(classes) < 2:
+        raise ValueError(f"at least two classes are needed, got {list(classes)}")
+    low, high = int(labels.min()), int(labels.max())
+    if low < 0 or high >= len(classes):
+        raise ValueError(f"labels lie in 0 to {len(classes) - 1}, one for each class, got {low} to {high}")

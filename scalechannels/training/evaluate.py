@@ -1,0 +1,96 @@
+"""Accuracy against size: the figure that scale-channel networks are about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from scalechannels.data.image_set import ImageSet
+from scalechannels.network import ScaleChannelNetwork
+from scalechannels.pooling import MaxOverScales
+from scalechannels.selection import channel_contributions
+from scalechannels.sliding import SlidingWindowNetwork
+
+
+@dataclass(frozen=True)
+class SizeResult:
+    """How a network did on one test set."""
+
+    size: float | tuple[float, float]
+    images: int
+    accuracy: float
+    """Per cent of the images whose class was found."""
+    per_class: list[float]
+    """The same for each class."""
+    confusion: list[list[int]]
+    """Rows are the true classes, columns the predicted ones."""
+    selection: list[float] | None
+    """The mean contribution of each scale channel to the winning class; None where there are no channels."""
+
+
+@torch.inference_mode()
+def evaluate_set(
+    network: nn.Module, data: ImageSet, size: float | tuple[float, float], classes: int
+) -> SizeResult:
+    """One network on one test set that lies on the network's device."""
+    network.eval()
+    logits, contributions = _outputs(network, data.images)
+    predicted = logits.argmax(1)
+    confusion = torch.bincount(data.labels * classes + predicted, minlength=classes**2).view(classes, classes)
+    per_class = confusion.diagonal() / confusion.sum(1).clamp_min(1)
+    return SizeResult(
+        size,
+        len(data),
+        100 * float((predicted == data.labels).double().mean()),
+        (100 * per_class.double()).tolist(),
+        confusion.tolist(),
+        None if contributions is None else contributions.double().mean(0).tolist(),
+    )
+
+
+def evaluate(
+    network: nn.Module,
+    testing: Callable[[float], ImageSet],
+    sizes: Iterable[float],
+    classes: int,
+    report: Callable[[SizeResult], None] | None = None,
+) -> list[SizeResult]:
+    """One SizeResult for each size; `testing(size)` makes the test set."""
+    results = []
+    for size in sizes:
+        results.append(evaluate_set(network, testing(size), size, classes))
+        if report is not None:
+            report(results[-1])
+    return results
+
+
+def as_json(results: Sequence[SizeResult], split: str) -> dict[str, Any]:
+    return {"split": split, "sizes": [asdict(result) for result in results]}
+
+
+RANGES = {"[1/2,1]": (0.5, 1), "[1,4]": (1, 4), "[4,8]": (4, 8), "[1/2,4]": (0.5, 4), "[1/2,8]": (0.5, 8)}
+
+
+def range_means(accuracies: dict[float, float]) -> dict[str, float]:
+    """The means of the paper's table: over the tested sizes inside each range, both ends included."""
+    means = {}
+    for name, (low, high) in RANGES.items():
+        inside = [a for size, a in accuracies.items() if low * (1 - 1e-9) <= size <= high * (1 + 1e-9)]
+        if inside:
+            means[name] = sum(inside) / len(inside)
+    return means
+
+
+def _outputs(network: nn.Module, images: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Logits (B, K) and, where there are channels, their contributions (B, S), from one pass."""
+    if isinstance(network, SlidingWindowNetwork):
+        channels = network.channel_logits(images)
+        return channels.amax(1), channel_contributions(MaxOverScales(), channels)
+    if isinstance(network, ScaleChannelNetwork) and network.head is None:
+        channels = network.channel_logits(images)
+        return network.pool(channels), channel_contributions(network.pool, channels)
+    return network(images), None

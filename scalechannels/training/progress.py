@@ -1,0 +1,68 @@
+"""Progress on a terminal: loss, learning rate, images per second, time left. Silent anywhere else."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scalechannels.training.evaluate import SizeResult
+
+
+class Progress:
+    """A context in which an epoch's steps, or a list of test sets, are counted."""
+
+    def __init__(self, label: str, shown: bool) -> None:
+        self.label = label
+        self.bar: Any = None
+        self.task: Any = None
+        self.loss = float("nan")
+        self.batch, self.started, self.before = 0, 0.0, 0
+        if shown and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bar
+
+            self.bar = Bar(
+                TextColumn("[bold]{task.description}"),
+                BarColumn(bar_width=24),
+                TextColumn("{task.fields[detail]}"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
+
+    def __enter__(self) -> Progress:
+        if self.bar is not None:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def epoch(self, epoch: int, epochs: int, steps: int, batch: int, rate: float) -> None:
+        """A new epoch begins; the bar is over all epochs, so that the time left is that of the run."""
+        self.batch, self.rate, self.place = batch, rate, f"epoch {epoch + 1}/{epochs}"
+        self.before = epoch * steps
+        self._begin(total=epochs * steps, completed=self.before)
+        self.started = time.perf_counter()
+
+    def step(self, done: int) -> None:
+        if self.bar is not None:
+            speed = done * self.batch / max(time.perf_counter() - self.started, 1e-9)
+            detail = f"{self.place}  loss {self.loss:.4f}  rate {self.rate:.1e}  {speed:,.0f} images/s"
+            self.bar.update(self.task, completed=self.before + done, detail=detail)
+
+    def finished(self, losses: list[float]) -> None:
+        self.loss = sum(losses) / len(losses)
+
+    def tested(self, result: SizeResult, count: int) -> None:
+        """One of `count` test sets is done."""
+        if self.bar is not None:
+            self._begin(total=count, completed=0)
+            self.bar.update(self.task, advance=1, detail=f"size {result.size:.3g}: {result.accuracy:.2f} %")
+
+    def _begin(self, total: int, completed: int) -> None:
+        if self.bar is not None and self.task is None:
+            self.task = self.bar.add_task(self.label, total=total, completed=completed, detail="")

@@ -1,0 +1,171 @@
+"""One epoch after another over data that lies on the device: eager on a CPU, a captured graph on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from scalechannels.training.config import Precision
+from scalechannels.training.distributed import Processes
+
+UNROLL = 25
+"""Steps in one captured graph, where it divides an epoch: fewer gaps between graphs."""
+
+
+class Trainer:
+    """Trains a model that holds R runs, on resident inputs.
+
+    model      maps (R, B, …) to logits (R, B, K)
+    inputs     (D, N, …): D data sets that runs can share
+    labels     (D, N)
+    data_of    for each run, which of the D data sets it learns from
+
+    Runs do not see each other: the loss is a sum over runs, and Adam works element by element.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        inputs: Tensor,
+        labels: Tensor,
+        data_of: list[int],
+        *,
+        precision: Precision,
+        compiled: bool = False,
+        processes: Processes | None = None,
+    ) -> None:
+        self.model, self.inputs, self.labels = model.train(), inputs, labels
+        self.device, self.precision = inputs.device, precision
+        self.on_gpu = self.device.type == "cuda"
+        self.alone = processes is None or processes.count == 1
+        self.called: nn.Module = model
+        if not self.alone:
+            self.called = nn.parallel.DistributedDataParallel(model)
+        self.data_of = torch.tensor(data_of, device=self.device)[:, None]  # (R, 1)
+        self.rate = torch.zeros((), device=self.device)
+        self.optimiser = torch.optim.Adam(
+            model.parameters(), lr=self.rate, fused=True, capturable=self.on_gpu
+        )
+        self.losses = torch.zeros(len(data_of), device=self.device)  # sums over an epoch
+        self.place = torch.zeros(1, dtype=torch.long, device=self.device)  # the step within the epoch
+        self.failed_at = torch.full((1,), -1, dtype=torch.long, device=self.device)
+        self.order: Tensor | None = None
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.unroll = 1
+        self.objective: Callable[[Tensor, Tensor], Tensor] = self._objective
+        if compiled:
+            self.objective = torch.compile(self._objective, dynamic=False)
+
+    def epoch(self, order: Tensor, rate: float, report: Callable[[int], None] | None = None) -> list[float]:
+        """One pass in the given order (R, steps, B): the mean loss of each run. A NaN in the loss ends it."""
+        steps = order.shape[1]
+        self._set_order(order)
+        self.rate.fill_(rate)
+        self.place.zero_()
+        self.losses.zero_()
+        if self.on_gpu and self.alone and self.graph is None:
+            self._capture(steps)
+        for step in range(0, steps, self.unroll):
+            if self.graph is None:
+                self._step()
+            else:
+                self.graph.replay()
+            if report is not None:
+                report(step + self.unroll)
+        failed = int(self.failed_at)
+        if failed >= 0:
+            raise FloatingPointError(
+                f"the loss was no number at step {failed + 1} of {steps}, at a learning rate of {rate:g}; "
+                "try a smaller training.rate, precision float32, or look for NaN in the images"
+            )
+        return (self.losses / steps).tolist()
+
+    def _set_order(self, order: Tensor) -> None:
+        if self.order is None:
+            self.order = order.to(self.device)
+        else:
+            self.order.copy_(order)
+
+    def _step(self) -> None:
+        assert self.order is not None
+        chosen = self.order.index_select(1, self.place)[:, 0]  # (R, B)
+        losses = self.objective(self.inputs[self.data_of, chosen], self.labels[self.data_of, chosen])  # (R,)
+        self.optimiser.zero_grad(set_to_none=True)
+        losses.sum().backward()
+        self.optimiser.step()
+        with torch.no_grad():
+            self.losses += losses.detach()
+            lost = ~losses.detach().isfinite().all() & (self.failed_at < 0)
+            self.failed_at.copy_(torch.where(lost, self.place, self.failed_at))
+            self.place += 1
+
+    def _objective(self, inputs: Tensor, labels: Tensor) -> Tensor:
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
+            logits = self.called(inputs)  # (R, B, K)
+        logits = logits.float()
+        losses = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+        return losses.view(labels.shape).mean(1)  # (R,)
+
+    def _capture(self, steps: int) -> None:
+        """Record the step once; warming up must leave no trace in the weights."""
+        self.unroll = max(u for u in range(1, UNROLL + 1) if steps % u == 0)
+        before = {name: value.clone() for name, value in self.tensors().items()}
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                self._step()
+        torch.cuda.current_stream().wait_stream(stream)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            for _ in range(self.unroll):
+                self._step()
+        self.load_tensors(before)
+        self.place.zero_()
+        self.losses.zero_()
+        self.failed_at.fill_(-1)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that training changes: weights, running statistics, the optimiser's moments and step."""
+        state = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        for name, parameter in self.model.named_parameters():
+            for key in ("exp_avg", "exp_avg_sq", "step"):
+                state[f"adam.{key}.{name}"] = self._moment(parameter, key)
+        return state
+
+    def load_tensors(self, saved: dict[str, Tensor]) -> None:
+        """Put back what `tensors` gave, in place: a captured graph holds on to the addresses."""
+        own = self.tensors()
+        if own.keys() != saved.keys():
+            raise ValueError(
+                f"the checkpoint belongs to another network: {sorted(own.keys() ^ saved.keys())}"
+            )
+        with torch.no_grad():
+            for name, value in own.items():
+                value.copy_(saved[name])
+
+    def _moment(self, parameter: Tensor, key: str) -> Tensor:
+        state = self.optimiser.state[parameter]
+        if not state:  # as Adam itself begins
+            state["step"] = torch.zeros((), device=self.device)
+            state["exp_avg"] = torch.zeros_like(parameter, memory_format=torch.preserve_format)
+            state["exp_avg_sq"] = torch.zeros_like(parameter, memory_format=torch.preserve_format)
+        return state[key]
+
+
+def shuffled(count: int, batch: int, seed: int, epoch: int) -> Tensor:
+    """The order of an epoch (steps, B), from seed and epoch alone; a rest smaller than B is left out."""
+    if batch > count:
+        raise ValueError(f"a batch of {batch} is larger than the {count} training images; give a smaller one")
+    generator = torch.Generator().manual_seed(mix(seed, epoch))
+    steps = count // batch
+    return torch.randperm(count, generator=generator)[: steps * batch].view(steps, batch)
+
+
+def mix(seed: int, epoch: int) -> int:
+    """One number for each seed and epoch; neighbours get unrelated ones."""
+    value = (seed * 1_000_003 + epoch + 1) * 0x9E3779B97F4A7C15 % 2**64
+    return (value ^ (value >> 29)) % 2**63
