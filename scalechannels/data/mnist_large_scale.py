@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -127,18 +128,25 @@ def large_scale(
     if size < 1:
         raise ValueError(f"an image size of one pixel or more is needed, got {size}")
     scales = as_scales(scale, len(images), images.device)
-    chunk = chunk or (64 if images.device.type == "cpu" else 1024)
-    result = torch.full((len(images), 1, size, size), BACKGROUND, device=images.device)
-    # Similar scales go together: a chunk is computed in a frame that fits its largest digit.
-    order = scales.argsort() if len(scales) > 1 else torch.arange(len(images), device=images.device)
+    on_cpu = images.device.type == "cpu"
+    chunk = chunk or (64 if on_cpu else 1024)
+    # numpy asks for large pages, which the system hands out several times faster.
+    shape = (len(images), 1, size, size)
+    result = (
+        torch.from_numpy(np.empty(shape, np.float32)) if on_cpu else torch.empty(shape, device=images.device)
+    )
     with full_precision():
-        maps = _maps(scales, images.shape[-1], size) if len(scales) == 1 else None
-        for part in order.split(chunk):
-            rescaling, smoothing = maps or _maps(scales[part], images.shape[-1], size)
-            made = _make(images[part].float(), rescaling, smoothing)
-            margin = (size - made.shape[-1]) // 2
-            frame = slice(margin, size - margin)
-            result[part, 0, frame, frame] = made
+        if len(scales) == 1:
+            maps = _maps(scales, images.shape[-1], size)
+            for start in range(0, len(images), chunk):
+                part = slice(start, start + chunk)
+                _make(images[part], maps, result[part, 0])
+        else:
+            # Similar scales go together: a chunk is computed in a frame that fits its largest digit.
+            for chosen in scales.argsort().split(chunk):
+                made = result.new_empty(len(chosen), size, size)
+                _make(images[chosen], _maps(scales[chosen], images.shape[-1], size), made)
+                result[chosen, 0] = made
     return result
 
 
@@ -158,39 +166,67 @@ def balanced_subset(labels: Tensor, samples: int, seed: int) -> Tensor:
     return shuffled[turns.argsort(stable=True)][:samples]
 
 
-def smoothing_matrices(variances: Tensor, size: int) -> Tensor:
-    """Smoothing of `size` pixels by the discrete Gaussian, mirrored at the border: (S, size, size) float64.
+def smoothing_factors(variances: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Smoothing of `size` pixels by the discrete Gaussian, mirrored at the border, as two factors in float64:
+    image to frequencies, damped (S, frequencies, size), and back (1, size, frequencies).
 
     Cosines are the eigenvectors of every mirrored convolution, and the discrete Gaussian of variance t has
     the eigenvalue exp(t (cos θ − 1)) at the frequency θ. So the infinite kernel is applied without a cut, at
     a cost that does not depend on t. Equal to `scale_space.discrete_gaussian_kernel`, mirrored.
     """
-    if size == 1:
-        return torch.ones(len(variances), 1, 1, dtype=torch.float64, device=variances.device)
+    if size == 1:  # one pixel and its mirror images: nothing to smooth
+        return variances.new_ones(len(variances), 1, 1).double(), variances.new_ones(1, 1, 1).double()
     pixels = torch.arange(size, dtype=torch.float64, device=variances.device)
     theta = math.pi / (size - 1) * pixels
-    cosines = torch.cos(theta * pixels[:, None])  # (size, frequencies)
+    cosines = torch.cos(theta * pixels[:, None])  # (size, frequencies), symmetric
     ends = torch.ones_like(pixels)
-    ends[0] = ends[-1] = 0.5  # a mirror image counts the edge pixels once, the others twice
+    ends[[0, -1]] = 0.5  # with its mirror image an edge pixel counts once, every other one twice
     eigenvalues = torch.exp(variances.double()[:, None] * (torch.cos(theta) - 1))  # (S, frequencies)
-    return (cosines * (eigenvalues * ends)[:, None, :]) @ (cosines.mT * (2 / (size - 1) * ends))
+    return (eigenvalues * ends)[..., None] * cosines * (2 / (size - 1) * ends), cosines[None]
 
 
-def _maps(scales: Tensor, digit: int, size: int) -> tuple[Tensor, Tensor]:
-    """The two matrices of each scale, in the smallest centred frame that holds all that is not background."""
-    largest = float(scales.max())
-    spread = math.ceil(6 * SMOOTHING * largest) + 3  # weights beyond it are below 1e-8
-    half = largest * (digit - 1) / 2 + KERNEL_RADIUS * max(1.0, largest) + spread
-    frame = min(size, 2 * math.ceil(half) + size % 2)
-    rescaling = rescaling_matrices(scales, digit, frame)
-    smoothing = smoothing_matrices((SMOOTHING * scales) ** 2, frame)
-    return rescaling.float(), smoothing.float()
+def _maps(scales: Tensor, digit: int, size: int) -> tuple[Tensor, ...]:
+    """The matrices of each scale, to be applied in turn to rows and columns; the first one rescales.
+
+    They are cut to what is not background: the rescaled digit lies in `support` pixels, the smoothed one in
+    `frame` pixels about the centre. Where smoothing leaves few frequencies, its matrix comes in two factors,
+    image to frequencies and back, which is less to multiply.
+    """
+    largest, smallest = float(scales.max()), float(scales.min())
+    half = largest * (digit - 1) / 2 + KERNEL_RADIUS * max(1.0, largest)
+    support = min(size, 2 * math.ceil(half) + size % 2)
+    spread = math.ceil(5 * SMOOTHING * largest) + 2  # what is beyond it weighs less than 1e-6
+    frame = min(size, support + 2 * spread)
+    rescaling = rescaling_matrices(scales, digit, support)
+    analysis, synthesis = smoothing_factors((SMOOTHING * scales) ** 2, frame)
+    analysis = analysis[..., (frame - support) // 2 :][..., :support]
+    kept = math.ceil(frame * 5.3 / (math.pi * SMOOTHING * smallest))  # eigenvalues beyond are below 1e-6
+    if 2 * kept > frame:
+        maps = [rescaling, synthesis @ analysis]
+    else:
+        maps = [rescaling, analysis[:, :kept], synthesis[..., :kept]]
+    # A matrix that all images share goes without the axis of images: one large product, not many small ones.
+    return tuple(matrix.float()[0] if len(matrix) == 1 else matrix.float() for matrix in maps)
 
 
-def _make(digits: Tensor, rescaling: Tensor, smoothing: Tensor) -> Tensor:
-    images = (rescaling @ digits @ rescaling.mT).clamp_(0, 256)  # (N, frame, frame)
-    images = smoothing @ images @ smoothing.mT
+def _make(digits: Tensor, maps: tuple[Tensor, ...], result: Tensor) -> None:
+    """Writes the images of a chunk of digits (N, n, n) into `result` (N, size, size)."""
+    rescaling, *smoothing = maps
+    images = (rescaling @ digits.float() @ rescaling.mT).clamp_(0, 256)  # (N, support, support)
+    for matrix in smoothing:
+        images = matrix @ images @ matrix.mT  # finally (N, frame, frame)
     darkest = images.amin((1, 2), keepdim=True)
     contrast = images.amax((1, 2), keepdim=True) - darkest
     gain = torch.where(contrast > 1e-3, 255 * GAIN / contrast, 0)  # an empty image stays background
-    return images.sub_(darkest).mul_(gain).sub_(GAIN * MIDDLE).atan_().mul_(2 / math.pi)
+    images.mul_(gain).sub_(darkest * gain + GAIN * MIDDLE)
+    if images.device.type == "cpu":
+        np.arctan(
+            images.numpy(), out=images.numpy()
+        )  # uses wider registers than torch's: several times faster
+    else:
+        images.atan_()
+    margin = (result.shape[-1] - images.shape[-1]) // 2
+    if margin:
+        result.fill_(BACKGROUND)
+    inside = slice(margin, result.shape[-1] - margin)
+    torch.mul(images, 2 / math.pi, out=result[:, inside, inside])

@@ -42,8 +42,8 @@ def test_the_published_names() -> None:
     assert [name_of_training_file(scale) for scale in (1.0, 2.0, 4.0, (1.0, 4.0))] == [
         f"{start}_sctr{scale}_scte{scale}.h5" for scale in ("1p000", "2p000", "4p000", "1p000-4p000")
     ]
-    published = "0p500 0p595 0p707 0p841 1p000 1p189 1p414 1p682 2p000 2p378 2p828 3p364 4p000".split()
-    published += ["4p757", "5p657", "6p727", "8p000"]
+    published = ["0p500", "0p595", "0p707", "0p841", "1p000", "1p189", "1p414", "1p682", "2p000", "2p378"]
+    published += ["2p828", "3p364", "4p000", "4p757", "5p657", "6p727", "8p000"]
     assert [name_of_test_file(scale) for scale in TEST_SIZES] == [
         f"mnist_large_scale_te10000_outsize112-112_scte{scale}.h5" for scale in published
     ]
