@@ -105,7 +105,11 @@ class Network(
                 f"{model_id} holds a {config.get('class')}, not a {cls.__name__}; "
                 "scalechannels.load finds the class by itself"
             )
-        network = cls(**_build_arguments(config, given, model_id))
+        arguments = _build_arguments(config, given, model_id)
+        try:
+            network = cls(**arguments)
+        except TypeError as error:
+            raise ValueError(f"the config of {model_id} does not fit {cls.__name__}: {error}") from error
         folder = Path(model_id)
         weights = folder / WEIGHTS if folder.is_dir() else Path(hf_hub_download(model_id, WEIGHTS, **hub))
         _load_weights(network, weights)

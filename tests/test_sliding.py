@@ -1,0 +1,129 @@
+"""SlidingWindowNetwork: whole rescaled images, as an obvious loop does it with the reference's sampling."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from signals import pattern
+from torch import Tensor, nn
+
+from scalechannels import ScaleGrid, SlidingWindowNetwork, reference, swmax
+from scalechannels.backbones import mnist_backbone
+from scalechannels.foveate import resample
+
+
+def sampled(image: Tensor, sigma: float, height: int, width: int) -> Tensor:
+    """(C, height, width) samples at spacing σ about the centre, each a reference window of one pixel."""
+    C, H, W = image.shape
+    result = torch.zeros(C, height, width, dtype=torch.float64)
+    for i in range(height):
+        for j in range(width):
+            centre = [
+                (H - 1) / 2 + sigma * (i - (height - 1) / 2),
+                (W - 1) / 2 + sigma * (j - (width - 1) / 2),
+            ]
+            window = reference.foveate(
+                image[None], ScaleGrid.of(1.0), 1, centres=torch.tensor([centre], dtype=torch.float64)
+            )
+            result[:, i, j] = window[0, 0, :, 0, 0]
+    return result
+
+
+def small_network(grid: ScaleGrid, seed: int = 0) -> SlidingWindowNetwork:
+    torch.manual_seed(seed)
+    return swmax(grid, window=13, classes=3).double().eval()
+
+
+def test_the_network_equals_an_obvious_loop_with_the_references_sampling():
+    """eq-disc-sliding-window-pool: max over places, then over scales, of the backbone on every crop."""
+    grid = ScaleGrid.of(0.8, 1.5, 3)
+    net = small_network(grid)
+    image = torch.randn(1, 21, 18, dtype=torch.float64)
+    maxima = []
+    for sigma in grid:
+        height, width = (max(13, math.ceil(side / sigma)) for side in (21, 18))
+        rescaled = sampled(image, sigma, height, width)
+        logits = [
+            net.backbone(rescaled[None, :, i : i + 13, j : j + 13])[0]
+            for i in range(0, height - 12, 4)
+            for j in range(0, width - 12, 4)
+        ]
+        maxima.append(torch.stack(logits).amax(0))
+    channels = torch.stack(maxima)[None]  # (1, S, K)
+    torch.testing.assert_close(net.channel_logits(image[None]), channels, rtol=0, atol=1e-10)
+    torch.testing.assert_close(net(image[None]), channels.amax(1), rtol=0, atol=1e-10)
+
+
+def test_in_one_window_it_is_the_backbone_itself():
+    """At σ = 1 an image of 28x28 holds one window: the convolutional dense layers equal the dense ones."""
+    torch.manual_seed(0)
+    net = swmax(ScaleGrid.of(1)).eval()
+    images = torch.randn(3, 1, 28, 28)
+    assert net.backbone.logit_map(images).shape == (3, 10, 1, 1)
+    torch.testing.assert_close(net(images), net.backbone(images), rtol=1e-5, atol=1e-5)
+
+
+@given(side=st.integers(1, 200), sigma=st.floats(0.25, 10))
+@settings(deadline=None, max_examples=60)
+def test_a_channel_has_ceil_h_over_sigma_samples_and_at_least_a_window(side: int, sigma: float):
+    net = SIZES
+    height, width = net.sampled_size(torch.empty(1, 1, side, 2 * side), sigma)
+    assert height == max(28, math.ceil(side / sigma - 1e-9))
+    assert width == max(28, math.ceil(2 * side / sigma - 1e-9))
+
+
+SIZES = swmax(ScaleGrid.of(1))
+
+
+@pytest.mark.parametrize(
+    ("sigma", "expected"), [(0.5, 224), (1, 112), (2**0.25, 95), (2, 56), (4, 28), (8, 28)]
+)
+def test_the_sizes_on_the_papers_images(sigma: float, expected: int):
+    assert SIZES.sampled_size(torch.empty(1, 1, 112, 112), sigma) == (expected, expected)
+
+
+def test_a_whole_number_of_samples_gains_none_by_rounding():
+    grid = ScaleGrid(0.5, 8, ratio=2**0.25)
+    assert SIZES.sampled_size(torch.empty(1, 1, 84, 84), 84 / 29.0) == (29, 29)
+    for sigma in grid:
+        side = 40 * sigma
+        if side == round(side):
+            assert SIZES.sampled_size(torch.empty(1, 1, int(side), 99), sigma)[0] == 40
+
+
+def test_an_image_smaller_than_the_window_is_padded_by_its_border():
+    """The rescaled image of channel 4 has 5 samples; the rest of the window repeats the border."""
+    net, image = small_network(ScaleGrid.of(4.0)), torch.randn(1, 1, 20, 20, dtype=torch.float64)
+    seen = resample(image, ScaleGrid.of(4.0), (13, 13))[0, 0, 0]
+    assert seen[0].unique().numel() == seen[1].unique().numel()  # the upper rows are the first row
+    torch.testing.assert_close(seen[0], seen[1], rtol=0, atol=0)
+    torch.testing.assert_close(net(image), net.backbone(seen[None, None]), rtol=0, atol=1e-12)
+
+
+def test_a_shifted_object_keeps_the_same_maximum():
+    """A shift by whole strides in every channel moves the map, not its maximum; FovMax would look elsewhere.
+
+    4 pixels of a rescaled image to a step of the map: 8 image pixels are two steps in channel 1, one in 2.
+    """
+    net = small_network(ScaleGrid.of(1, 2))
+    f = pattern(1.6)
+    here, there = f.image(101, 101), f.moved(8, -16).image(101, 101)
+    torch.testing.assert_close(net.channel_logits(here), net.channel_logits(there), rtol=0, atol=1e-6)
+    maps = [net.backbone.logit_map(image) for image in (here, there)]
+    assert not torch.allclose(*maps)
+    background = maps[0][..., 0, 0]
+    assert (maps[0].amax((2, 3)) > background + 1e-3).any()  # it is the object that decides
+    torch.testing.assert_close(maps[1][..., 4:, :-4], maps[0][..., 2:-2, 4:], rtol=0, atol=1e-6)
+
+
+def test_a_backbone_that_cannot_slide_is_named():
+    with pytest.raises(TypeError, match=r"needs a method logit_map.*; Linear has none"):
+        SlidingWindowNetwork(nn.Linear(3, 3), ScaleGrid.of(1))
+
+
+def test_batch_norm_is_an_option():
+    assert any(isinstance(m, nn.BatchNorm2d) for m in swmax(ScaleGrid.of(1), batch_norm=True).modules())
+    assert not any(isinstance(m, nn.BatchNorm2d) for m in swmax(ScaleGrid.of(1)).modules())
+    assert isinstance(SlidingWindowNetwork(mnist_backbone(), ScaleGrid.of(1)), SlidingWindowNetwork)
