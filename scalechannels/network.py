@@ -95,6 +95,8 @@ class ScaleChannelNetwork(Network):
         B, S = stack.shape[:2]
         try:
             outputs = self.backbone(stack.flatten(0, 1))  # (B·S, K)
+        except torch.OutOfMemoryError:
+            raise  # no fault of the window, and callers may know what to do
         except RuntimeError as error:
             n = self.foveate.window
             raise ValueError(

@@ -273,6 +273,16 @@ def test_a_window_that_does_not_fit_an_own_backbone_is_named():
         net(torch.randn(1, 2, 20, 20))
 
 
+def test_running_out_of_memory_is_not_blamed_on_the_window():
+    class Hungry(nn.Module):
+        def forward(self, windows: Tensor) -> Tensor:
+            raise torch.OutOfMemoryError("too much")
+
+    net = ScaleChannelNetwork(Hungry(), THREE, MaxOverScales(), window=9)
+    with pytest.raises(torch.OutOfMemoryError, match="too much"):
+        net(torch.randn(2, 1, 20, 20))
+
+
 def test_an_own_backbone_that_gives_maps_is_named():
     net = ScaleChannelNetwork(nn.Conv2d(1, 3, 3), THREE, MaxOverScales(), window=9)
     with pytest.raises(ValueError, match=r"a backbone gives \(N, K\), this one gave \(6, 3, 7, 7\)"):

@@ -44,9 +44,11 @@ def axis(radius: int) -> Tensor:
     return torch.arange(-radius, radius + 1, dtype=torch.float64)
 
 
-def windows(signal: Signal, grid: ScaleGrid, n: int, at: Sequence[float] = (0.0, 0.0)) -> Tensor:
-    """The stack (S, 1, n, n) of an image of this signal, looking at the point `at` from the origin."""
-    centres = torch.tensor([[MIDDLE + at[0], MIDDLE + at[1]]], dtype=torch.float64)
+def windows(signal: Signal, grid: ScaleGrid, n: int, at: Sequence[float] | None = None) -> Tensor:
+    """The stack (S, 1, n, n) of an image of this signal, looking at its middle or at `at` from there."""
+    centres = None
+    if at is not None:
+        centres = torch.tensor([[MIDDLE + at[0], MIDDLE + at[1]]], dtype=torch.float64)
     return Foveate(grid, n)(signal.image(SIDE, SIDE), centres)[0]
 
 
