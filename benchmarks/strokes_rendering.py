@@ -4,8 +4,8 @@
 
 The plain way is the definition in a few lines of torch: for each image all its pixels against all its
 segments. It draws some of the images only. Both take turns and the median counts. Figures are images of
-112 x 112 per second, at single sizes and log-uniform in [1/2, 8]. Other work on the machine slows two threads by
-far more than its share (each small operation waits for both); the load average is part of the output.
+112 x 112 per second, at single sizes and log-uniform in [1/2, 8]. Other work on the machine slows two threads
+by far more than its share (each small operation waits for both); the load average is part of the output.
 """
 
 from __future__ import annotations

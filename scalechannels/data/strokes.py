@@ -76,44 +76,47 @@ class Strokes:
             )
         device = torch.device(device or "cpu")
         tiles = math.ceil(size / TILE)
-        images = torch.full((count, tiles, TILE, tiles, TILE), BACKGROUND, device=device)
+        images = torch.empty(count, 1, size, size, device=device)
         # A chunk's temporaries stay in a CPU's cache: about as many tiles at every scale.
         touched = min(tiles, BOX * float(scales.mean()) / TILE + 1) ** 2
         chunk = max(8, int((2048 if device.type == "cpu" else 2**18) / touched))
         for first in range(0, count, chunk):
             part = slice(first, first + chunk)
-            draw(self[part], scales[part], centre[part].double().cpu(), images[part])
-        images = images.view(count, 1, tiles * TILE, tiles * TILE)[:, :, :size, :size]
-        return images.contiguous()
+            drawn = draw(self[part], scales[part], centre[part].double().cpu(), tiles, device)
+            images[part, 0] = drawn[:, :size, :size]
+        return images
 
 
-def draw(digits: Strokes, scales: Tensor, centre: Tensor, images: Tensor) -> None:
-    """Draw digits into `images` (N, tiles, TILE, tiles, TILE), which hold background, tile by tile.
+def draw(digits: Strokes, scales: Tensor, centre: Tensor, tiles: int, device: torch.device) -> Tensor:
+    """Images (N, tiles * TILE, tiles * TILE), drawn tile by tile.
 
     A tile far from the ink is left alone; elsewhere a pixel needs only segments that can be nearest to it.
     """
-    device = images.device
+    images = torch.full((len(digits) * tiles * tiles, TILE * TILE), BACKGROUND, device=device)
     unit = (BOX * scales).float().to(device)  # (N,) pixels per digit unit
-    tiles = images.shape[1]
-    middles = torch.arange(tiles, dtype=torch.float64) * TILE + (TILE - 1) / 2
-    middles = (
-        ((middles[None, :, None] - centre[:, None, :]) / (BOX * scales)[:, None, None]).float().to(device)
-    )
+    grid = torch.arange(tiles, dtype=torch.float64) * TILE + (TILE - 1) / 2
+    middles = (grid[:, None] - centre[:, None, :]) / (BOX * scales)[:, None, None]
+    middles_x, middles_y = middles.float().to(device).unbind(2)  # (N, tiles) of the tiles, in digit units
     radius = (TILE - 1) / 2 * math.sqrt(2) / unit  # (N,) from a tile's middle to its outermost pixel centre
-    near = middles.abs() < (0.5 + radius)[:, None, None]  # (N, tiles, 2)
-    image, row, column = torch.nonzero(near[:, :, None, 1] & near[:, None, :, 0], as_tuple=True)  # (M,) each
-    middle = torch.stack((middles[image, column, 0], middles[image, row, 1]), 1)  # (M, 2)
+    near_x, near_y = (middle.abs() < (0.5 + radius)[:, None] for middle in (middles_x, middles_y))
+    image, row, column = torch.nonzero(near_y[:, :, None] & near_x[:, None, :], as_tuple=True)  # (M,) each
+    place = (image * tiles + row) * tiles + column  # (M,)
+    x, y = middles_x[image, column][:, None], middles_y[image, row][:, None]  # (M, 1)
 
     half_widths = digits.half_widths.float().to(device)
     starts, ends = digits.segments.float().to(device).unbind(2)  # (N, SEGMENTS, 2)
-    halves = (ends - starts) / 2
+    halves, middle = (ends - starts) / 2, (starts + ends) / 2
     half_lengths = halves.norm(dim=2).clamp_min(1e-6)  # (N, SEGMENTS)
-    directions = halves / half_lengths[:, :, None]
+    cosines, sines = (halves / half_lengths[:, :, None]).unbind(2)
+    middle_along = middle[:, :, 0] * cosines + middle[:, :, 1] * sines
+    middle_across = middle[:, :, 1] * cosines - middle[:, :, 0] * sines
     # Position of each tile's middle along and across each segment, seen from the segment's own middle.
-    cosine, sine = directions[image].unbind(2)  # (M, SEGMENTS)
-    x, y = (middle[:, None] - ((starts + ends) / 2)[image]).unbind(2)
-    along, across, half_length = x * cosine + y * sine, y * cosine - x * sine, half_lengths[image]
-    distance = torch.hypot((along.abs() - half_length).relu_(), across)  # (M, SEGMENTS)
+    cosine, sine, half_length, shift_along, shift_across = (
+        part[image] for part in (cosines, sines, half_lengths, middle_along, middle_across)
+    )  # (M, SEGMENTS)
+    along = (x * cosine).addcmul_(y, sine).sub_(shift_along)
+    across = (y * cosine).addcmul_(x, sine, value=-1).sub_(shift_across)
+    distance = torch.hypot(along.abs().sub_(half_length).relu_(), across)  # (M, SEGMENTS)
 
     nearest = distance.amin(1)  # (M,)
     reach, margin = (half_widths + EDGE / 2)[image], radius[image]
@@ -128,32 +131,32 @@ def draw(digits: Strokes, scales: Tensor, centre: Tensor, images: Tensor) -> Non
         fewest = most
         if not len(chosen):
             continue
-        which = distance[chosen].topk(most, dim=1, largest=False, sorted=False).indices  # (m, most)
-        where = image[chosen]
-        pixel = 1 / unit[where][:, None, None]
-        c, s = (part[chosen].gather(1, which)[:, :, None] * pixel for part in (cosine, sine))
-        t, d, h = (part[chosen].gather(1, which)[:, :, None] for part in (along, across, half_length))
-        t = (
-            (t + c * steps_x).add_(s * steps_y).abs_().sub_(h).relu_()
-        )  # (m, most, TILE²) beyond the segment's end
-        d = (d + c * steps_y).sub_(s * steps_x)  # and across it
+        nearby = distance[chosen].topk(most, dim=1, largest=False, sorted=False).indices
+        which = (nearby + chosen[:, None] * SEGMENTS)[:, :, None]  # (m, most, 1)
+        pixel = 1 / unit[image[chosen]][:, None, None]
+        c, s = torch.take(cosine, which) * pixel, torch.take(sine, which) * pixel
+        t = (torch.take(along, which) + c * steps_x).add_(s * steps_y)  # (m, most, TILE²)
+        t = t.abs_().sub_(torch.take(half_length, which)).relu_()  # how far beyond the segment's ends
+        d = (torch.take(across, which) + c * steps_y).sub_(s * steps_x)  # and beside it
         squared = d.square_().addcmul_(t, t).amin(1)  # (m, TILE²)
-        values = intensity(squared.sqrt_(), half_widths[where][:, None])
-        images[where, row[chosen], :, column[chosen], :] = values.view(-1, TILE, TILE)
+        images[place[chosen]] = intensity(squared.sqrt_(), half_widths[image[chosen]][:, None])
+    side = tiles * TILE
+    return images.view(-1, tiles, tiles, TILE, TILE).transpose(2, 3).reshape(-1, side, side)
 
 
-def smoothstep(t: Tensor) -> Tensor:
-    """0 for t <= -1/2, 1 for t >= 1/2, between them the smooth quintic."""
-    t = (t + 0.5).clamp_(0, 1)
-    return t * t * t * (t * (6 * t - 15) + 10)
+def step(t: Tensor) -> Tensor:
+    """-1/2 for t <= -1/2, 1/2 for t >= 1/2, between them a smooth quintic; odd, so that rounding stays small."""
+    t = t.clamp(-0.5, 0.5)
+    squared = t * t
+    return t.mul_((6 * squared).sub_(5).mul_(squared).add_(15 / 8))
 
 
 def intensity(distance: Tensor, half_width: Tensor) -> Tensor:
     """Grey value at a distance from the pen's path: a blurred line, stretched to [0, 255], then the arctan of
     MNIST Large Scale. Both edges of the line count, so thin strokes have no crease along their middle."""
-    ink = smoothstep((half_width - distance) / EDGE) + smoothstep((half_width + distance) / EDGE) - 1
-    peak = 2 * smoothstep(half_width / EDGE) - 1
-    return torch.atan_(ink.mul_(0.02 * 255 / peak).sub_(0.02 * 128)).mul_(2 / math.pi)
+    ink = step((half_width - distance) / EDGE).add_(step((half_width + distance) / EDGE))
+    peak = 2 * step(half_width / EDGE)
+    return ink.mul_(0.02 * 255 / peak).sub_(0.02 * 128).atan_().mul_(2 / math.pi)
 
 
 def strokes(count: int, seed: int = 0, split: Split = "train", variation: float = 1.0) -> Strokes:

@@ -145,6 +145,8 @@ def test_generate_mnist_large_scale_writes_the_published_names_and_keeps_complet
     assert run(*words) == 0
     changed = [path.name for path, time in before.items() if path.stat().st_mtime_ns != time]
     assert changed == [names[3]]
+    with h5py.File(here / "sets" / names[3]) as file:
+        assert file["x_test"].shape == (10, 112, 112, 1)
 
 
 def test_generate_with_training_sets_in_the_cache_by_default(here: Path, small_data: None) -> None:
@@ -170,6 +172,8 @@ def test_generate_cifar10_writes_nine_factors_and_makes_damaged_ones_again(
     original.write_bytes(original.read_bytes()[:1000])
     assert run("generate", "cifar10", "--out", "sets") == 0
     assert [path for path, time in before.items() if path.stat().st_mtime_ns != time] == [original]
+    with h5py.File(original) as file:
+        assert (file["x_test"][()] == images).all()
 
 
 @pytest.mark.parametrize("command", ["fetch", "show", "generate"])
