@@ -112,6 +112,17 @@ def test_other_scales_and_sizes(scale: float, size: int) -> None:
     )
 
 
+@pytest.mark.parametrize("scale", [0.5, 1.0, 8.0])
+def test_images_that_are_bright_up_to_their_edge(scale: float) -> None:
+    """MNIST has none. What smoothing spreads beyond the edge stays; each image has its own darkest pixel."""
+    bright = torch.randint(
+        80, 256, (1, 28, 28), generator=torch.Generator().manual_seed(0), dtype=torch.uint8
+    )
+    images = torch.cat([bright, digits(1)])
+    for digit, image in zip(images.numpy(), large_scale(images, scale)[:, 0].numpy(), strict=True):
+        np.testing.assert_allclose(image, slow(digit, scale), atol=1e-3)
+
+
 def test_values_run_from_background_to_its_opposite() -> None:
     for scale in TEST_SIZES:
         made = large_scale(digits(3), scale)
