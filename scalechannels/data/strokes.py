@@ -145,7 +145,7 @@ def draw(digits: Strokes, scales: Tensor, centre: Tensor, tiles: int, device: to
 
 
 def step(t: Tensor) -> Tensor:
-    """-1/2 for t <= -1/2, 1/2 for t >= 1/2, between them a smooth quintic; odd, so that rounding stays small."""
+    """-1/2 for t <= -1/2, 1/2 for t >= 1/2, between them a smooth quintic; odd, so rounding is small."""
     t = t.clamp(-0.5, 0.5)
     squared = t * t
     return t.mul_((6 * squared).sub_(5).mul_(squared).add_(15 / 8))
