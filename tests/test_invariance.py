@@ -21,8 +21,8 @@ def test_a_rescaled_image_is_the_rescaled_signal():
 
 
 def test_a_shrunk_image_is_anti_aliased():
-    board = ((torch.arange(64)[:, None] + torch.arange(64)) % 2).double()[None, None]
-    shrunk = rescale_images(board, 0.25)[..., 28:36, 28:36]
+    board = ((torch.arange(65)[:, None] + torch.arange(65)) % 2).double()[None, None]
+    shrunk = rescale_images(board, 0.25)[..., 29:36, 29:36]
     assert (shrunk - 0.5).abs().max() < 1e-9
 
 
