@@ -42,14 +42,16 @@ class ConvBackbone(nn.Module):
     ) -> None:
         super().__init__()
         _require_counts(channels=channels, classes=classes, hidden=hidden, window=window)
-        strides = [1 + index % 2 for index in range(len(features))]
         self.features, self.window, self.channels, self.classes = tuple(features), window, channels, classes
         self.hidden, self.dropout, self.batch_norm = hidden, dropout, batch_norm
-        self.side = _side_after(window, strides)
+        self.strides = tuple(1 + index % 2 for index in range(len(features)))
+        self.side = _side_after(window, self.strides)
         self.convolutions = nn.Sequential(
             *(
                 conv_block(inputs, outputs, stride=stride, batch_norm=batch_norm)
-                for inputs, outputs, stride in zip((channels, *features), features, strides, strict=False)
+                for inputs, outputs, stride in zip(
+                    (channels, *features), features, self.strides, strict=False
+                )
             )
         )
         self.dense = nn.Linear(features[-1] * self.side**2, hidden)
@@ -67,6 +69,10 @@ class ConvBackbone(nn.Module):
         kernel = self.dense.weight.view(self.hidden, self.features[-1], self.side, self.side)
         codes = self.drop(F.relu(F.conv2d(maps, kernel, self.dense.bias)))  # (N, hidden, h, w)
         return F.conv2d(codes, self.classifier.weight[:, :, None, None], self.classifier.bias)
+
+    def places(self, side: int) -> int:
+        """How many logits `logit_map` gives along a side of this many pixels."""
+        return _side_after(side, self.strides) - self.side + 1
 
     def arguments(self) -> dict[str, Any]:
         return {
@@ -125,7 +131,7 @@ def _require_counts(**counts: int) -> None:
             raise ValueError(f"{name} is a whole number of at least 1, got {count!r}")
 
 
-def _side_after(window: int, strides: list[int]) -> int:
+def _side_after(window: int, strides: tuple[int, ...]) -> int:
     side = window
     for layer, stride in enumerate(strides, start=1):
         if side < 3:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from scalechannels.scales import ScaleGrid
+
 DataName = Literal["strokes", "mnist", "cifar10"]
 NetworkName = Literal["fovavg", "fovmax", "fovlse", "fovconc", "swmax", "cnn"]
 Schedule = Literal["step", "cosine"]
@@ -37,14 +39,20 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         _require_choice("data.name", self.name, DataName)
-        if len(self.sizes) not in (1, 2) or not all(size > 0 for size in self.sizes):
+        if len(self.sizes) not in (1, 2) or not all(0 < size < math.inf for size in self.sizes):
             raise ValueError(f"data.sizes is one positive size or a low and a high one, got {self.sizes}")
         if len(self.sizes) == 2 and self.sizes[0] >= self.sizes[1]:
             raise ValueError(f"data.sizes goes from low to high, got {self.sizes}")
         if self.samples is not None and self.samples < 10:
             raise ValueError(f"data.samples is at least 10, one for each class, got {self.samples}")
+        _require_seed("data.seed", self.seed)
+        # An option that would have no effect is an error: the run's name would promise what it does not do.
         if self.name == "cifar10" and self.sizes != (1.0,):
             raise ValueError(f"CIFAR-10 is learnt at its own size 1, got data.sizes = {self.sizes}")
+        if self.name == "cifar10" and self.samples is not None:
+            raise ValueError(f"CIFAR-10 is learnt from all of its images, got data.samples = {self.samples}")
+        if self.name != "cifar10" and self.hold_out:
+            raise ValueError(f"data.hold_out is for cifar10; {self.name} has validation images of its own")
 
     @property
     def scale(self) -> float | tuple[float, float]:
@@ -74,6 +82,16 @@ class NetworkConfig:
         _require_choice("network.name", self.name, NetworkName)
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise ValueError(f"network.dropout is in [0, 1), got {self.dropout}")
+        for name in ("low", "high"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"network.{name} is a positive scale, got {value}")
+        if not 1 < self.ratio < math.inf:
+            raise ValueError(f"network.ratio is above 1, got {self.ratio}")
+        if self.blur is not None and not 0 < self.blur < math.inf:
+            raise ValueError(f"network.blur is a positive variance, got {self.blur}")
+        if self.name in ("swmax", "cnn") and (self.antialias or self.blur is not None):
+            raise ValueError(f"network.antialias and network.blur are for windows, which {self.name} has not")
 
 
 @dataclass(frozen=True)
@@ -102,10 +120,15 @@ class TrainingConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"training.{name} is at least 1, got {value}")
-        if self.rate is not None and not self.rate > 0:
+        if self.rate is not None and not 0 < self.rate < math.inf:
             raise ValueError(f"training.rate is positive, got {self.rate}")
-        if not self.floor >= 0:
+        if not 0 <= self.floor < math.inf:
             raise ValueError(f"training.floor is zero or more, got {self.floor}")
+        if self.rate is not None and self.rate < self.floor:
+            raise ValueError(
+                f"training.rate {self.rate:g} is below training.floor {self.floor:g}; lower both"
+            )
+        _require_seed("training.seed", self.seed)
         if self.schedule is not None:
             _require_choice("training.schedule", self.schedule, Schedule)
         if self.precision is not None:
@@ -137,10 +160,12 @@ class RunConfig:
                 "swmax looks for objects over space, which CIFAR-10 does not have; choose another"
             )
         schedule = self.training.schedule or ("cosine" if cifar else "step")
+        network = _filled(self.network, low=0.5, high=2.0 if cifar else 8.0, dropout=0.0 if cifar else 0.15)
+        ScaleGrid(network.low, network.high, ratio=network.ratio)  # an impossible one is told before any work
         rate = 1e-3 if cifar else 3e-4 if self.network.name == "swmax" else 3e-3
         return RunConfig(
             _filled(self.data, samples=10_000 if self.data.name == "strokes" else None),
-            _filled(self.network, low=0.5, high=2.0 if cifar else 8.0, dropout=0.0 if cifar else 0.15),
+            network,
             _filled(
                 self.training,
                 epochs=103 if cifar else 20,
@@ -231,7 +256,7 @@ def _converted(hint: Any, value: Any, place: str) -> Any:
         if get_origin(option) is Literal and value in get_args(option):
             return value
         if get_origin(option) is tuple and isinstance(value, (list, tuple)):
-            return tuple(float(item) for item in value)
+            return tuple(_converted(get_args(option)[0], item, place) for item in value)
         if option is float and isinstance(value, (int, float)) and not isinstance(value, bool):
             return float(value)
         if option in (int, bool, str) and type(value) is option:
@@ -240,6 +265,11 @@ def _converted(hint: Any, value: Any, place: str) -> Any:
         str(get_args(o) if get_origin(o) is Literal else getattr(o, "__name__", o)) for o in options
     )
     raise ValueError(f"{place} takes {accepted}, got {value!r}")
+
+
+def _require_seed(name: str, seed: int) -> None:
+    if not 0 <= seed < 2**30:  # what the built-in digits take
+        raise ValueError(f"{name} is in [0, 2^30), got {seed}")
 
 
 def _require_choice(name: str, value: Any, choices: Any) -> None:

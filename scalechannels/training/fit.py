@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from scalechannels.data.image_set import ImageSet
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pretrained import Network
+from scalechannels.sliding import SlidingWindowNetwork
 from scalechannels.training.build import build_network
 from scalechannels.training.config import RunConfig
 from scalechannels.training.datasets import DataSets, EvaluationSplit, open_data, require_labels
@@ -31,7 +32,7 @@ from scalechannels.training.distributed import (
 from scalechannels.training.evaluate import as_json, evaluate
 from scalechannels.training.progress import Progress
 from scalechannels.training.runs import Checkpoint, Run, environment
-from scalechannels.training.stacked import StackedNetwork, can_stack
+from scalechannels.training.stacked import StackedNetwork, can_stack, stack_networks
 from scalechannels.training.trainer import Trainer, mix, shuffled
 
 MEMORY_SHARE = 0.5
@@ -131,7 +132,9 @@ class _Session:
         assert self.training.precision is not None
         inputs, cached = _inputs(self.networks[0], sets, self.training.precision, channels_last=stacked)
         self.model: nn.Module = (
-            StackedNetwork(self.networks).to(device) if stacked else Alone(self.networks[0], cached)
+            stack_networks(self.networks, *sets[0].images.shape[2:]).to(device)
+            if stacked
+            else Alone(self.networks[0], cached)
         )
         if processes.count > 1:
             with_global_batch_norm(self.model)
@@ -271,8 +274,10 @@ def _inputs(
     """The resident inputs (D, N, …), and whether they are foveated windows already."""
     images = torch.stack([made.images for made in sets])  # (D, N, C, H, W)
     kind = torch.bfloat16 if precision == "bfloat16" else torch.float32
+    if isinstance(network, SlidingWindowNetwork):
+        return (images.to(kind) if channels_last else images), False
     if not isinstance(network, ScaleChannelNetwork):
-        return (images[:, :, None].movedim(3, -1).to(kind), False) if channels_last else (images, False)
+        return (images[:, :, None].movedim(3, -1).to(kind) if channels_last else images), False
     D, N, C = images.shape[:3]
     side, S = network.foveate.window, len(network.grid)
     needed = D * N * S * C * side**2 * (2 if precision == "bfloat16" else 4)

@@ -21,11 +21,23 @@ from scalechannels.backbones import ConvBackbone
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.plain import PlainNetwork
 from scalechannels.pooling import ConcatScales
+from scalechannels.sliding import SlidingWindowNetwork
+from scalechannels.training.canvas import Canvas
+
+PIECES, PIECE_ROWS = 512, 128
+"""At most so many pieces of at least so many rows in a product."""
+
+
+def stack_networks(networks: Sequence[nn.Module], height: int, width: int) -> StackedNetwork:
+    """The stack for these networks and images of this size."""
+    if isinstance(networks[0], SlidingWindowNetwork):
+        return StackedSliding([n for n in networks if isinstance(n, SlidingWindowNetwork)], height, width)
+    return StackedNetwork(networks)
 
 
 def can_stack(network: nn.Module) -> bool:
     """Whether a network has the form that StackedNetwork knows."""
-    known = isinstance(network, PlainNetwork) or (
+    known = isinstance(network, PlainNetwork | SlidingWindowNetwork) or (
         isinstance(network, ScaleChannelNetwork) and network.head is None
     )
     return known and isinstance(network.backbone, ConvBackbone)
@@ -63,6 +75,20 @@ class StackedNetwork(nn.Module):
                 network.pool.mix.bias.copy_(self.pool.bias[run, 0])
 
 
+class StackedSliding(StackedNetwork):
+    """R sliding-window networks, each on a canvas: images (R, B, C, H, W) to logits (R, B, K)."""
+
+    def __init__(self, networks: Sequence[SlidingWindowNetwork], height: int, width: int) -> None:
+        super().__init__(networks)
+        self.canvas = Canvas(networks[0], height, width)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        R, B = inputs.shape[:2]
+        canvases = self.canvas(inputs.flatten(0, 1).float())  # (R·B, C, height, width)
+        canvases = canvases.to(inputs.dtype).unflatten(0, (R, B)).movedim(2, -1)
+        return self.canvas.maximum(self.backbone.logit_map(canvases).float())
+
+
 class StackedBackbone(nn.Module):
     """R ConvBackbones: windows (R, N, n, n, C), channels last, to logits (R, N, K)."""
 
@@ -85,11 +111,23 @@ class StackedBackbone(nn.Module):
         )
 
     def forward(self, windows: Tensor) -> Tensor:
-        maps = windows
+        maps = self._maps(windows)  # (R, N, side, side, F)
+        return self._classify(maps.flatten(2))  # (R, N, K)
+
+    def logit_map(self, images: Tensor) -> Tensor:
+        """Logits (R, N, h, w, K) at every place of images (R, N, H, W, C)."""
+        maps = self._maps(images)
+        rows, size = _patches(maps, self.side, 1, self.side**2 * maps.shape[-1])
+        return self._classify(rows).view(*maps.shape[:2], *size, -1)
+
+    def _maps(self, images: Tensor) -> Tensor:
         for layer in self.layers:
-            maps = layer(maps)  # (R, N, h, w, F)
-        codes = F.relu(self.dense(maps.flatten(2)))  # (R, N, hidden)
-        return self.classifier(self.drop(codes))  # (R, N, K)
+            images = layer(images)
+        return images
+
+    def _classify(self, rows: Tensor) -> Tensor:
+        codes = F.relu(self.dense(rows))  # (R, M, hidden)
+        return self.classifier(self.drop(codes))  # (R, M, K)
 
     @torch.no_grad()
     def unstack(self, backbones: Sequence[ConvBackbone]) -> None:
@@ -132,25 +170,11 @@ class _StackedBlock(nn.Module):
         return F.pad(columns, (0, 0, 0, self.rows - len(columns)))
 
     def forward(self, maps: Tensor) -> Tensor:
-        R, N, H, W, C = maps.shape
-        h, w = (H - 3) // self.stride + 1, (W - 3) // self.stride + 1
-        patches = [
-            maps[
-                :,
-                :,
-                y : y + self.stride * (h - 1) + 1 : self.stride,
-                x : x + self.stride * (w - 1) + 1 : self.stride,
-            ]
-            for y in range(3)
-            for x in range(3)
-        ]
-        if self.rows > 9 * C:
-            patches.append(maps.new_zeros(R, N, h, w, self.rows - 9 * C))
-        columns = torch.cat(patches, dim=-1).view(R, N * h * w, self.rows)
-        out = torch.bmm(columns, self.weight.to(maps.dtype)) + self.bias.to(maps.dtype)  # (R, N·h·w, F)
+        columns, size = _patches(maps, 3, self.stride, self.rows)
+        out = _product(columns, self.weight.to(maps.dtype)) + self.bias.to(maps.dtype)  # (R, N·h·w, F)
         if self.normed:
             out = self._normalise(out)
-        return F.relu(out).view(R, N, h, w, -1)
+        return F.relu(out).view(*maps.shape[:2], *size, -1)
 
     def _normalise(self, out: Tensor) -> Tensor:
         exact = out.float()
@@ -187,7 +211,7 @@ class _StackedLinear(nn.Module):
         self.bias = nn.Parameter(torch.stack([bias.detach() for bias in biases])[:, None])  # (R, 1, out)
 
     def forward(self, codes: Tensor) -> Tensor:
-        return torch.bmm(codes, self.weight.to(codes.dtype)) + self.bias.to(codes.dtype)
+        return _product(codes, self.weight.to(codes.dtype)) + self.bias.to(codes.dtype)
 
 
 class _StackedConcat(_StackedLinear):
@@ -209,6 +233,37 @@ class _Each(nn.Module):
 
     def forward(self, channels: Tensor) -> Tensor:
         return self.pool(channels.flatten(0, 1)).view(*channels.shape[:2], -1)
+
+
+def _patches(maps: Tensor, side: int, stride: int, columns: int) -> tuple[Tensor, tuple[int, int]]:
+    """All side x side patches of maps (R, N, H, W, C) as rows (R, N·h·w, columns), and (h, w).
+
+    A row holds the patch with the features last, then zeros up to `columns`.
+    """
+    R, N, H, W, C = maps.shape
+    h, w = (H - side) // stride + 1, (W - side) // stride + 1
+    last = (stride * (h - 1) + 1, stride * (w - 1) + 1)
+    pieces = [
+        maps[:, :, y : y + last[0] : stride, x : x + last[1] : stride]
+        for y in range(side)
+        for x in range(side)
+    ]
+    if columns > side**2 * C:
+        pieces.append(maps.new_zeros(R, N, h, w, columns - side**2 * C))
+    return torch.cat(pieces, dim=-1).view(R, N * h * w, columns), (h, w)
+
+
+def _product(rows: Tensor, weight: Tensor) -> Tensor:
+    """rows (R, M, in) by weight (R, in, out), in G pieces of the rows.
+
+    The gradient of a weight is a sum over all rows into a tiny matrix, which one matrix product leaves to a
+    few of a GPU's processors; as G products and a sum it fills them.
+    """
+    R, M, inputs = rows.shape
+    most = max(1, min(PIECES // R, M // PIECE_ROWS))
+    pieces = max(count for count in range(1, most + 1) if M % count == 0)
+    split = weight[:, None].expand(R, pieces, inputs, -1).reshape(R * pieces, inputs, -1)
+    return torch.bmm(rows.reshape(R * pieces, M // pieces, inputs), split).view(R, M, -1)
 
 
 def _backbone(network: nn.Module) -> ConvBackbone:

@@ -1,0 +1,98 @@
+"""All channels of a sliding-window network on one canvas, so that each layer is one call instead of S.
+
+The rescaled images of every scale lie side by side on one plane. The convolutions have no padding, so
+wherever a window stays inside one rescaled image its result is that of the image alone; places whose window
+reaches over an edge are masked out. The maximum over all others is the one over space and scale at once.
+
+Law: equal to SlidingWindowNetwork. Limit: one image size; channels are not told apart, so it is for training.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from scalechannels.sliding import SlidingWindowNetwork
+
+STRIDE = 4
+"""The backbone's stride: rescaled images begin at its multiples, so that windows do as on their own."""
+
+
+class Canvas(nn.Module):
+    """Images (B, C, H, W) to canvases (B, C, height, width), sampled in one go."""
+
+    lattice: Tensor
+    valid: Tensor
+
+    def __init__(self, network: SlidingWindowNetwork, height: int, width: int) -> None:
+        super().__init__()
+        sizes = [network.sampled_size(torch.empty(1, 1, height, width), sigma) for sigma in network.grid]
+        origins, extent = pack(sizes)
+        self.size = (height, width)
+        lattice = torch.zeros(*extent, 2, dtype=torch.float64)
+        places = network.backbone.places
+        valid = torch.zeros([places(side) for side in extent], dtype=torch.bool)
+        for sigma, (h, w), (top, left) in zip(network.grid, sizes, origins, strict=True):
+            rows = (torch.arange(h, dtype=torch.float64) - (h - 1) / 2) * sigma * 2 / max(height - 1, 1)
+            columns = (torch.arange(w, dtype=torch.float64) - (w - 1) / 2) * sigma * 2 / max(width - 1, 1)
+            lattice[top : top + h, left : left + w, 0] = columns
+            lattice[top : top + h, left : left + w, 1] = rows[:, None]
+            first = (top // STRIDE, left // STRIDE)
+            valid[first[0] : first[0] + places(h), first[1] : first[1] + places(w)] = True
+        self.register_buffer("lattice", lattice[None], persistent=False)  # (1, height, width, 2)
+        self.register_buffer("valid", valid, persistent=False)  # (h, w), of the logit map
+
+    def forward(self, images: Tensor) -> Tensor:
+        if tuple(images.shape[2:]) != self.size:
+            raise ValueError(
+                f"this canvas is for images of {self.size} pixels, got {tuple(images.shape[2:])}"
+            )
+        lattice = self.lattice.to(images.dtype).expand(len(images), -1, -1, -1)
+        with torch.autocast(images.device.type, enabled=False):
+            return F.grid_sample(images, lattice, padding_mode="border", align_corners=True)
+
+    def maximum(self, logits: Tensor) -> Tensor:
+        """The maximum (…, K) of a logit map (…, h, w, K), over places that see one rescaled image alone."""
+        return logits.masked_fill(~self.valid[..., None], float("-inf")).amax((-3, -2))
+
+
+class CanvasNetwork(nn.Module):
+    """A sliding-window network that works on a canvas: images (B, C, H, W) to logits (B, K)."""
+
+    def __init__(self, network: SlidingWindowNetwork, height: int, width: int) -> None:
+        super().__init__()
+        self.network, self.canvas = network, Canvas(network, height, width)
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits = self.network.backbone.logit_map(self.canvas(images))  # (B, K, h, w)
+        return self.canvas.maximum(logits.movedim(1, -1))
+
+
+def pack(sizes: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], tuple[int, int]]:
+    """Where rectangles (height, width) go, from the largest on, and the extent of the canvas.
+
+    Of all widths of the canvas the one with the smallest area is taken.
+    """
+    widest = max(width for _, width in sizes)
+    total = sum(_whole(width) for _, width in sizes)
+    packed = [_pack_into(sizes, width) for width in range(_whole(widest), total + 1, STRIDE)]
+    return min(packed, key=lambda result: result[1][0] * result[1][1])
+
+
+def _pack_into(sizes: list[tuple[int, int]], width: int) -> tuple[list[tuple[int, int]], tuple[int, int]]:
+    """Each rectangle, the largest first, to where it lies highest on what is already there."""
+    origins = [(0, 0)] * len(sizes)
+    filled = [0] * (width // STRIDE)  # down to which row each column of cells is taken
+    for index in sorted(range(len(sizes)), key=lambda i: -sizes[i][0]):
+        rows, columns = (_whole(side) // STRIDE for side in sizes[index])
+        tops = [max(filled[left : left + columns]) for left in range(len(filled) - columns + 1)]
+        top = min(tops)
+        left = tops.index(top)
+        origins[index] = (top * STRIDE, left * STRIDE)
+        filled[left : left + columns] = [top + rows] * columns
+    return origins, (max(filled) * STRIDE, width)
+
+
+def _whole(side: int) -> int:
+    return -(-side // STRIDE) * STRIDE
