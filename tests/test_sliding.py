@@ -85,12 +85,14 @@ def test_the_sizes_on_the_papers_images(sigma: float, expected: int):
 
 
 def test_a_whole_number_of_samples_gains_none_by_rounding():
-    grid = ScaleGrid(0.5, 8, ratio=2**0.25)
-    assert SIZES.sampled_size(torch.empty(1, 1, 84, 84), 84 / 29.0) == (29, 29)
-    for sigma in grid:
-        side = 40 * sigma
-        if side == round(side):
-            assert SIZES.sampled_size(torch.empty(1, 1, int(side), 99), sigma)[0] == 40
+    """σ = H/k asks for k samples, also where H/σ comes out a little above k in floating point."""
+    troubled = 0
+    for side in range(29, 200):
+        for count in range(28, 60):
+            sigma = side / count
+            troubled += math.ceil(side / sigma) != count
+            assert SIZES.sampled_size(torch.empty(1, 1, side, 28), sigma)[0] == count
+    assert troubled > 0
 
 
 def test_an_image_smaller_than_the_window_is_padded_by_its_border():
