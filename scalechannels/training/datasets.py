@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -127,10 +126,12 @@ def open_data(config: DataConfig, device: torch.device | str = "cpu", root: Path
     return CifarData(config, device, root)
 
 
-def require_labels(labels: torch.Tensor, classes: Sequence[str]) -> None:
-    """A clear error for labels that the network cannot learn."""
-    if len(classes) < 2:
-        raise ValueError(f"at least two classes are needed, got {list(classes)}")
+def require_labels(labels: torch.Tensor, classes: int) -> None:
+    """A clear error for labels that a network of so many classes cannot learn or be tested with."""
+    if classes < 2:
+        raise ValueError(f"at least two classes are needed, got {classes}")
+    if not len(labels):
+        raise ValueError("at least one image is needed, got none")
     low, high = int(labels.min()), int(labels.max())
-    if low < 0 or high >= len(classes):
-        raise ValueError(f"labels lie in 0 to {len(classes) - 1}, one for each class, got {low} to {high}")
+    if low < 0 or high >= classes:
+        raise ValueError(f"labels lie in 0 to {classes - 1}, one for each class, got {low} to {high}")

@@ -29,13 +29,16 @@ class Processes:
     def writes(self) -> bool:
         return self.rank == 0
 
+    def require_batch(self, batch: int) -> None:
+        """The global batch has to divide among the processes."""
+        if batch % self.count:
+            raise ValueError(
+                f"a batch of {batch} does not divide among {self.count} processes; change training.batch"
+            )
+
     def share(self, order: Tensor) -> Tensor:
         """This process's part (R, steps, B / count) of the order of an epoch (R, steps, B)."""
-        if order.shape[2] % self.count:
-            raise ValueError(
-                f"a batch of {order.shape[2]} does not divide among {self.count} processes; "
-                "change training.batch"
-            )
+        self.require_batch(order.shape[2])
         return order[:, :, self.rank :: self.count]
 
     def mean(self, values: list[float]) -> list[float]:
@@ -82,7 +85,9 @@ class GlobalBatchNorm(nn.BatchNorm2d):
         variance = all_reduce(centred.square().sum((0, 2, 3))) / count
         assert self.running_mean is not None
         assert self.running_var is not None
+        assert self.num_batches_tracked is not None
         with torch.no_grad():
+            self.num_batches_tracked += 1
             self.running_mean.lerp_(mean, self.momentum or 0.1)
             self.running_var.lerp_(variance * (count / (count - 1)), self.momentum or 0.1)
         scale = torch.rsqrt(variance + self.eps) * self.weight

@@ -14,6 +14,7 @@ from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pooling import MaxOverScales
 from scalechannels.selection import channel_contributions
 from scalechannels.sliding import SlidingWindowNetwork
+from scalechannels.training.datasets import require_labels
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,17 @@ def evaluate_set(
     """One network on one test set that lies on the network's device."""
     network.eval()
     logits, contributions = _outputs(network, data.images)
+    if logits.shape[1] != classes:
+        raise ValueError(f"the network tells {logits.shape[1]} classes apart, the data has {classes}")
+    require_labels(data.labels, classes)
     predicted = logits.argmax(1)
     confusion = torch.bincount(data.labels * classes + predicted, minlength=classes**2).view(classes, classes)
-    per_class = confusion.diagonal() / confusion.sum(1).clamp_min(1)
+    per_class = 100 * confusion.diagonal().double() / confusion.sum(1).clamp_min(1)
     return SizeResult(
         size,
         len(data),
         100 * float((predicted == data.labels).double().mean()),
-        (100 * per_class.double()).tolist(),
+        per_class.tolist(),
         confusion.tolist(),
         None if contributions is None else contributions.double().mean(0).tolist(),
     )

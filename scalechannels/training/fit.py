@@ -76,21 +76,36 @@ def fit(
     log        write TensorBoard events into the runs' folders
     """
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    runs = [Run.open(folder, config.resolve(device.type)) for config in configs]
+    resolved = [config.resolve(device.type) for config in configs]
     on_gpu = device.type == "cuda"
     together = on_gpu if together is None else together
+    if log:
+        _writer()  # a missing TensorBoard is told before any work
     with joined(device) as processes:
-        for group in _groups(runs, together and processes.count == 1):
+        for config in resolved:
+            processes.require_batch(config.training.batch or 1)
+        runs = [Run.open(folder, config) for config in resolved] if processes.writes else []
+        processes.wait()
+        runs = runs or [Run.open(folder, config) for config in resolved]
+        # Stacked networks know no batch norm over several processes.
+        together = together and processes.count == 1
+        for group in _groups(runs, together):
             with ExitStack() as held:
                 if processes.writes:
                     for run in group:
                         held.enter_context(run.exclusive())
-                pending = [run for run in group if not run.done]
+                parts = _in_step([run for run in group if not run.done])
                 processes.wait()
-                if pending:
-                    session = _Session(pending, device, root, processes, together, compiled, log)
-                    session.train()
-                    session.evaluate(split, sizes)
+                for pending in parts:
+                    try:
+                        session = _Session(pending, device, root, processes, together, compiled, log)
+                        session.train()
+                        session.evaluate(split, sizes)
+                    except torch.OutOfMemoryError as error:
+                        raise MemoryError(
+                            f"out of memory on {device}: give a smaller training.batch, train fewer runs at "
+                            f"once, or have other programs leave the device. It said: {error}"
+                        ) from error
                 processes.wait()
     return runs
 
@@ -122,14 +137,20 @@ class _Session:
                 self.data.append(open_data(run.config.data, device, root))
         sets = [data.training() for data in self.data]
         for data, made in zip(self.data, sets, strict=True):
-            require_labels(made.labels, data.classes)
+            require_labels(made.labels, len(data.classes))
         self.count = len(sets[0])
+        assert self.training.batch is not None
+        shuffled(self.count, self.training.batch, 0, 0)  # a batch that is too large is told before any work
         channels = sets[0].images.shape[1]
         self.networks = [
             build_network(run.config, channels, len(self.data[0].classes)).to(device) for run in runs
         ]
-        stacked = (together or len(runs) > 1) and can_stack(self.networks[0])
         assert self.training.precision is not None
+        stacked = together and can_stack(self.networks[0])
+        if len(runs) == 1 and not _fits(
+            _window_bytes(self.networks[0], sets, self.training.precision), device
+        ):
+            stacked = False  # foveated in every step instead
         inputs, cached = _inputs(self.networks[0], sets, self.training.precision, channels_last=stacked)
         self.model: nn.Module = (
             stack_networks(self.networks, *sets[0].images.shape[2:]).to(device)
@@ -184,11 +205,12 @@ class _Session:
         return self.processes.mean(losses), time.perf_counter() - started
 
     def _resume(self) -> int:
-        """Go on from the last epoch that all runs have completed together."""
-        found = [run.checkpoint() for run in self.runs]
-        states = [state for state in found if state is not None]
-        if len(states) < len(self.runs) or len({state.epoch for state in states}) > 1:
+        """Go on from the last epoch that all runs have completed."""
+        found = [{state.epoch: state for state in run.checkpoints()} for run in self.runs]
+        common = set.intersection(*(set(states) for states in found))
+        if not common:
             return 0
+        states = [epochs[max(common)] for epochs in found]
         for run, state in enumerate(states):
             self.history[run] = state.history
             self.seconds["training"] = sum(entry["seconds"] for entry in state.history)
@@ -263,8 +285,24 @@ def _groups(runs: Sequence[Run], together: bool) -> list[list[Run]]:
             config.network,
             {**config.training.__dict__, "seed": 0},
         )
-        groups.setdefault(str(shape) if together else run.config.name, []).append(run)
+        as_one = together and can_stack(build_network(config))
+        groups.setdefault(str(shape) if as_one else run.config.name, []).append(run)
     return list(groups.values())
+
+
+def _in_step(runs: Sequence[Run]) -> list[list[Run]]:
+    """Runs that have an epoch in common to go on from, so that a new run does not set back older ones."""
+    parts: list[tuple[set[int], list[Run]]] = []
+    for run in runs:
+        epochs = {state.epoch for state in run.checkpoints()} or {0}
+        for common, part in parts:
+            if common & epochs:
+                common &= epochs
+                part.append(run)
+                break
+        else:
+            parts.append((epochs, [run]))
+    return [part for _, part in parts]
 
 
 @torch.no_grad()
@@ -280,8 +318,8 @@ def _inputs(
         return (images[:, :, None].movedim(3, -1).to(kind) if channels_last else images), False
     D, N, C = images.shape[:3]
     side, S = network.foveate.window, len(network.grid)
-    needed = D * N * S * C * side**2 * (2 if precision == "bfloat16" else 4)
-    if needed > MEMORY_SHARE * _free_memory(images.device):
+    needed = _window_bytes(network, sets, precision)
+    if not _fits(needed, images.device):
         if channels_last:
             raise MemoryError(
                 f"the windows of these runs need {needed / 2**30:.1f} GiB; train fewer runs together"
@@ -294,9 +332,23 @@ def _inputs(
     return (windows.movedim(3, -1).contiguous() if channels_last else windows), True
 
 
+def _window_bytes(network: Network, sets: Sequence[ImageSet], precision: str) -> int:
+    """What the cached windows of these sets take; nothing where a network has none."""
+    if not isinstance(network, ScaleChannelNetwork):
+        return 0
+    pixels = len(network.grid) * sets[0].images.shape[1] * network.foveate.window**2
+    return sum(len(made) for made in sets) * pixels * (2 if precision == "bfloat16" else 4)
+
+
+def _fits(needed: int, device: torch.device) -> bool:
+    return needed <= MEMORY_SHARE * _free_memory(device)
+
+
 def _free_memory(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
+    if "SC_AVPHYS_PAGES" not in os.sysconf_names:  # not every system tells; half of all is a fair guess
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -305,10 +357,14 @@ def _joined(values: Sequence[Tensor], of_runs: bool) -> Tensor:
 
 
 def _log(folder: Path, entry: dict[str, float]) -> None:
+    with _writer()(str(folder / "tensorboard")) as writer:
+        for name in ("loss", "rate"):
+            writer.add_scalar(name, entry[name], int(entry["epoch"]))
+
+
+def _writer() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise ImportError("TensorBoard is not installed: pip install 'scalechannels[log]'") from error
-    with SummaryWriter(str(folder / "tensorboard")) as writer:
-        for name in ("loss", "rate"):
-            writer.add_scalar(name, entry[name], int(entry["epoch"]))
+    return SummaryWriter

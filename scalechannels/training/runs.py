@@ -3,6 +3,7 @@
     runs/fovavg-mnist-tr2-seed0-795053ea/
       config.toml              the resolved configuration; the folder's name ends with its digest
       checkpoint.safetensors   after each epoch: weights, Adam's moments, history; removed when done
+      previous.safetensors     the same one epoch earlier, for runs that are trained together
       model.safetensors, config.json, README.md   the trained network, for scalechannels.load(folder)
       result.json              configuration, environment, history, timings, evaluation: the run is done
 
@@ -28,7 +29,8 @@ from scalechannels.data.storage import atomic_path, locked
 from scalechannels.training.config import RunConfig
 from scalechannels.version import __version__
 
-CONFIG, CHECKPOINT, RESULT = "config.toml", "checkpoint.safetensors", "result.json"
+CONFIG, RESULT = "config.toml", "result.json"
+CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "previous.safetensors"
 
 
 @dataclass(frozen=True)
@@ -52,15 +54,19 @@ class Run:
         """The run of this configuration under `root`, its folder made on first use."""
         run = cls(config, Path(root) / config.name)
         path = run.folder / CONFIG
-        if path.exists():
-            if RunConfig.from_toml(path) != config:
-                raise ValueError(f"{path} describes another run than the folder's name; move the folder away")
-            return run
-        try:
-            with atomic_path(path) as temporary:
-                temporary.write_text(config.to_toml(), encoding="utf-8")
-        except OSError as error:
-            raise OSError(f"cannot write the run's folder {run.folder}: {error}") from error
+        if not path.exists():
+            try:
+                # Whoever holds the lock removes unfinished files, so nothing is written without it.
+                with locked(run.folder, timeout=5):
+                    if not path.exists():
+                        with atomic_path(path) as temporary:
+                            temporary.write_text(config.to_toml(), encoding="utf-8")
+            except OSError as error:
+                raise OSError(
+                    f"cannot write the run's folder {run.folder}: {error}; choose another folder"
+                ) from error
+        if RunConfig.from_toml(path) != config:
+            raise ValueError(f"{path} describes another run than the folder's name; move the folder away")
         return run
 
     @property
@@ -74,33 +80,51 @@ class Run:
             yield
 
     def save(self, checkpoint: Checkpoint) -> None:
+        """Keep this state and the one before it: runs trained together may be killed between two saves."""
         from safetensors.torch import save_file
 
+        path = self.folder / CHECKPOINT
         tensors = {name: value.detach().contiguous().cpu() for name, value in checkpoint.tensors.items()}
-        metadata = {"epoch": str(checkpoint.epoch), "history": json.dumps(checkpoint.history)}
-        with atomic_path(self.folder / CHECKPOINT) as temporary:
+        metadata = {
+            "run": self.config.name,
+            "epoch": str(checkpoint.epoch),
+            "history": json.dumps(checkpoint.history),
+        }
+        with atomic_path(path) as temporary:
             save_file(tensors, temporary, metadata)
+            if path.exists():
+                os.replace(path, self.folder / PREVIOUS)
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """What can be gone on from: the last epoch's state and the one before it; empty before the first."""
+        paths = (self.folder / CHECKPOINT, self.folder / PREVIOUS)
+        return [self._read(path) for path in paths if path.exists()]
 
     def checkpoint(self) -> Checkpoint | None:
         """The last epoch's state, or None before the first."""
+        return next(iter(self.checkpoints()), None)
+
+    def _read(self, path: Path) -> Checkpoint:
         from safetensors import SafetensorError, safe_open
 
-        path = self.folder / CHECKPOINT
-        if not path.exists():
-            return None
         try:
             with safe_open(path, "pt") as file:
                 metadata = file.metadata()
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return Checkpoint(int(metadata["epoch"]), tensors, json.loads(metadata["history"]))
-        except (SafetensorError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is damaged ({error}); remove it to begin this run anew") from error
+            owner = metadata["run"]
+            checkpoint = Checkpoint(int(metadata["epoch"]), tensors, json.loads(metadata["history"]))
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is damaged ({error}); remove it to go on from what is left") from error
+        if owner != self.config.name:
+            raise ValueError(f"{path} belongs to the run {owner}, not to {self.config.name}; move it away")
+        return checkpoint
 
     def finish(self, result: dict[str, Any]) -> None:
-        """Write the result, then drop the checkpoint."""
+        """Write the result, then drop the checkpoints."""
         with atomic_path(self.folder / RESULT) as temporary:
             temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-        (self.folder / CHECKPOINT).unlink(missing_ok=True)
+        for name in (CHECKPOINT, PREVIOUS):
+            (self.folder / name).unlink(missing_ok=True)
 
     def result(self) -> dict[str, Any]:
         path = self.folder / RESULT
@@ -125,11 +149,15 @@ def environment(device: torch.device) -> dict[str, Any]:
 def _commit() -> str | None:
     if "SCALECHANNELS_COMMIT" in os.environ:  # where the sources were copied without their history
         return os.environ["SCALECHANNELS_COMMIT"]
+    source = Path(__file__)
+    # Asked about this very file: an installed copy may lie inside another project's repository.
+    known = _git(source.parent, "ls-files", "--error-unmatch", source.name)
+    return _git(source.parent, "describe", "--always", "--dirty") if known else None
+
+
+def _git(folder: Path, *command: str) -> str | None:
     try:
-        source = Path(__file__).parent
-        found = subprocess.run(
-            ["git", "describe", "--always", "--dirty"], cwd=source, capture_output=True, text=True, timeout=10
-        )
+        found = subprocess.run(["git", *command], cwd=folder, capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return found.stdout.strip() or None
