@@ -57,7 +57,7 @@ class Run:
         if not path.exists():
             try:
                 # Whoever holds the lock removes unfinished files, so nothing is written without it.
-                with locked(run.folder, timeout=5):
+                with locked(run.folder, timeout=2):
                     if not path.exists():
                         with atomic_path(path) as temporary:
                             temporary.write_text(config.to_toml(), encoding="utf-8")

@@ -1,0 +1,210 @@
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+
+PAPER = {"epochs": 20, "batch": 16, "rate": 3e-3, "floor": 5e-5, "schedule": "step", "period": 2}
+CIFAR = {"epochs": 103, "batch": 256, "rate": 1e-3, "floor": 5e-5, "schedule": "cosine", "period": 75}
+
+
+def run(data: str = "mnist", network: str = "fovavg", **training) -> RunConfig:
+    return RunConfig(DataConfig(data), NetworkConfig(network), TrainingConfig(**training))
+
+
+@pytest.mark.parametrize(
+    ("data", "network", "recipe", "dropout", "high"),
+    [
+        ("mnist", "fovavg", PAPER, 0.15, 8.0),
+        ("strokes", "fovlse", PAPER, 0.15, 8.0),
+        ("mnist", "cnn", PAPER, 0.15, 8.0),
+        ("mnist", "swmax", {**PAPER, "rate": 3e-4}, 0.15, 8.0),
+        ("cifar10", "fovavg", CIFAR, 0.0, 2.0),
+    ],
+)
+def test_the_paper_is_the_default(data, network, recipe, dropout, high) -> None:
+    resolved = run(data, network).resolve()
+    assert {key: getattr(resolved.training, key) for key in recipe} == recipe
+    assert resolved.network.dropout == dropout
+    assert (resolved.network.low, resolved.network.high) == (0.5, high)
+    assert resolved.training.precision == "float32"
+    assert run(data, network).resolve("cuda").training.precision == "bfloat16"
+
+
+def test_rates_of_the_steps() -> None:
+    training = run().resolve().training
+    rates = [training.rate_at(epoch) for epoch in range(20)]
+    assert rates[:2] == [3e-3, 3e-3]
+    assert rates[2:4] == [3e-3 * math.exp(-1)] * 2
+    assert rates[8] == rates[9] == pytest.approx(3e-3 * math.exp(-4))
+    assert rates[10:] == [5e-5] * 10  # 3e-3·e^-5 is below it
+
+
+def test_rates_of_the_cosine() -> None:
+    training = run("cifar10").resolve().training
+    assert training.rate_at(0) == 1e-3
+    assert training.rate_at(25) == pytest.approx(5e-5 + 0.75 * (1e-3 - 5e-5))  # cos 60° = 1/2
+    assert training.rate_at(74) > 5e-5
+    assert [training.rate_at(epoch) for epoch in (75, 80, 102)] == [5e-5] * 3
+
+
+def test_given_values_survive_resolving_and_resolving_twice_changes_nothing() -> None:
+    config = RunConfig(
+        DataConfig(samples=500), NetworkConfig(dropout=0.0, high=4), TrainingConfig(rate=1e-3, epochs=3)
+    )
+    resolved = config.resolve()
+    assert (resolved.data.samples, resolved.network.dropout, resolved.network.high) == (500, 0.0, 4)
+    assert (resolved.training.rate, resolved.training.epochs) == (1e-3, 3)
+    assert resolved.resolve("cuda") == resolved  # its precision is part of it by now
+
+
+configs = st.builds(
+    RunConfig,
+    st.builds(
+        DataConfig,
+        st.sampled_from(["strokes", "mnist"]),
+        st.sampled_from([(1.0,), (2.0,), (1.0, 4.0), (1e-3,), (1 / 3, 2 / 3)]),
+        st.none() | st.integers(10, 10**6),
+        st.integers(0, 2**30 - 1),
+    ),
+    st.builds(
+        NetworkConfig,
+        st.sampled_from(["fovavg", "fovmax", "fovlse", "fovconc"]),
+        antialias=st.booleans(),
+        blur=st.none() | st.floats(1e-9, 1e9),
+        dropout=st.none() | st.floats(0, 0.99),
+    ),
+    st.builds(
+        TrainingConfig,
+        epochs=st.none() | st.integers(1, 10**9),
+        rate=st.none() | st.floats(5e-5, 1e300),
+        schedule=st.sampled_from([None, "step", "cosine"]),
+        seed=st.integers(0, 2**30 - 1),
+    ),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(config=configs)
+def test_every_run_survives_its_file(tmp_path_factory, config) -> None:
+    path = tmp_path_factory.mktemp("config") / "config.toml"
+    for version in (config, config.resolve()):
+        path.write_text(version.to_toml(), encoding="utf-8")
+        assert RunConfig.from_toml(path) == version
+        assert RunConfig.from_toml(path).name == version.name
+        assert RunConfig.from_dict(version.as_dict()) == version
+
+
+@settings(max_examples=60, deadline=None)
+@given(one=configs, other=configs)
+def test_different_runs_have_different_names(one, other) -> None:
+    assert (one == other) == (one.name == other.name)
+
+
+def test_every_field_is_in_the_name() -> None:
+    base = run().resolve()
+    changes = [
+        {"data": {"samples": 100}}, {"data": {"seed": 1}}, {"data": {"sizes": [2.0]}},
+        {"network": {"name": "fovmax"}}, {"network": {"low": 1.0}}, {"network": {"high": 4.0}},
+        {"network": {"ratio": 2**0.5}}, {"network": {"antialias": True}}, {"network": {"blur": 1.0}},
+        {"network": {"dropout": 0.1}}, {"training": {"epochs": 1}}, {"training": {"batch": 1}},
+        {"training": {"rate": 1e-3}}, {"training": {"floor": 0.0}}, {"training": {"schedule": "cosine"}},
+        {"training": {"period": 1}}, {"training": {"seed": 1}}, {"training": {"precision": "bfloat16"}},
+    ]  # fmt: skip
+    names = {base.name}
+    for change in changes:
+        values = base.as_dict()
+        for section, fields in change.items():
+            values[section] = {**values[section], **fields}
+        names.add(RunConfig.from_dict(values).name)
+    assert len(names) == len(changes) + 1
+
+
+def test_a_name_is_readable_and_stays() -> None:
+    name = RunConfig(DataConfig("mnist", (1.0, 4.0)), NetworkConfig("fovmax"), TrainingConfig(seed=3)).name
+    assert name.startswith("fovmax-mnist-tr1-4-seed3-")
+    # Folders of earlier versions must be found again: a change here makes all runs start anew.
+    assert run().resolve("cuda").name == "fovavg-mnist-tr1-seed0-fbe434a5"
+
+
+def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
+    whole = RunConfig(DataConfig(sizes=(2,)), NetworkConfig(low=1, high=4, ratio=2))
+    exact = RunConfig(DataConfig(sizes=(2.0,)), NetworkConfig(low=1.0, high=4.0, ratio=2.0))
+    assert whole == exact
+    assert whole.name == exact.name
+    path = tmp_path / "config.toml"
+    path.write_text("[data]\nsizes = [2]\n[network]\nlow = 1\nhigh = 4\nratio = 2\n")
+    assert RunConfig.from_toml(path) == exact
+    assert RunConfig.from_toml(path).name == exact.name
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[training]\nepoch = 3\n", r"unknown option training\.epoch; .*epochs"),
+        ("[trainig]\nepochs = 3\n", r"unknown option trainig; .*training"),
+        ("epochs = 3\n", "unknown option epochs"),
+        ("training = 3\n", r"\[training\] is a table"),
+        ('[training]\nepochs = "3"\n', r"training\.epochs takes int.*got '3'"),
+        ("[training]\nepochs = 3.5\n", r"training\.epochs takes int.*got 3\.5"),
+        ("[training]\nepochs = true\n", r"training\.epochs takes int.*got True"),
+        ("[training]\nrate = true\n", r"training\.rate takes float.*got True"),
+        ('[data]\nsizes = ["1"]\n', r"data\.sizes takes float, got '1'"),
+        ("[data]\nsizes = [true]\n", r"data\.sizes takes float, got True"),
+        ("[data]\nsizes = 1.0\n", r"data\.sizes takes tuple, got 1\.0"),
+        ('[network]\nname = "fovavgg"\n', r"network\.name takes .*'fovavg'.*got 'fovavgg'"),
+        ('[network]\nantialias = "no"\n', r"network\.antialias takes bool, got 'no'"),
+        ("[network\n", "no valid TOML"),
+    ],
+)
+def test_a_file_that_says_something_else(tmp_path, text, says) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=says) as caught:
+        RunConfig.from_toml(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        RunConfig.from_toml(tmp_path / "nowhere.toml")
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: DataConfig("mnits"), "strokes, mnist, cifar10, got 'mnits'"),
+        (lambda: DataConfig(sizes=()), "one positive size"),
+        (lambda: DataConfig(sizes=(1.0, 2.0, 4.0)), "one positive size"),
+        (lambda: DataConfig(sizes=(-1.0,)), "one positive size"),
+        (lambda: DataConfig(sizes=(math.inf,)), "one positive size"),
+        (lambda: DataConfig(sizes=(math.nan,)), "one positive size"),
+        (lambda: DataConfig(sizes=(4.0, 1.0)), "from low to high"),
+        (lambda: DataConfig(samples=5), "at least 10"),
+        (lambda: DataConfig(seed=-1), r"data\.seed"),
+        (lambda: DataConfig("cifar10", (2.0,)), "its own size 1"),
+        (lambda: DataConfig("cifar10", samples=100), "all of its images"),
+        (lambda: DataConfig("mnist", hold_out=True), "hold_out is for cifar10"),
+        (lambda: NetworkConfig("resnet"), "fovavg, .*got 'resnet'"),
+        (lambda: NetworkConfig(dropout=1.0), r"\[0, 1\), got 1\.0"),
+        (lambda: NetworkConfig(low=0), r"network\.low is a positive"),
+        (lambda: NetworkConfig(ratio=1), r"network\.ratio is above 1"),
+        (lambda: NetworkConfig(blur=0), r"network\.blur is a positive"),
+        (lambda: NetworkConfig("cnn", antialias=True), "which cnn has not"),
+        (lambda: TrainingConfig(epochs=0), r"training\.epochs is at least 1"),
+        (lambda: TrainingConfig(batch=-16), r"training\.batch is at least 1"),
+        (lambda: TrainingConfig(rate=math.nan), r"training\.rate is positive"),
+        (lambda: TrainingConfig(rate=1e-5), r"below training\.floor"),
+        (lambda: TrainingConfig(seed=2**30), r"training\.seed"),
+        (lambda: TrainingConfig(schedule="linear"), "step, cosine, got 'linear'"),
+        (lambda: TrainingConfig(precision="float16"), "float32, bfloat16, got 'float16'"),
+        (lambda: run("cifar10", "swmax").resolve(), "choose another"),
+        (lambda: RunConfig(network=NetworkConfig(low=16)).resolve(), "minimum must not exceed"),
+        (lambda: RunConfig(network=NetworkConfig(ratio=3)).resolve(), "do not meet 8"),
+    ],
+)
+def test_values_that_mean_nothing(make, says) -> None:
+    with pytest.raises(ValueError, match=says):
+        make()

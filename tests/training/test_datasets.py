@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+import torch
+
+from scalechannels.training import datasets
+from scalechannels.training.config import DataConfig
+from scalechannels.training.datasets import CIFAR_SIZES, MNIST_SIZES, open_data, require_labels
+
+
+@pytest.fixture(autouse=True)
+def _few(monkeypatch) -> None:
+    monkeypatch.setattr(datasets, "STROKES_TEST", 30)
+
+
+def test_digits_have_the_size_that_was_asked_for() -> None:
+    data = open_data(DataConfig(sizes=(2.0,), samples=40))
+    training = data.training()
+    assert training.images.shape == (40, 1, 112, 112)
+    assert torch.equal(training.scales, torch.full((40,), 2.0, dtype=torch.float64))
+    assert torch.bincount(training.labels).tolist() == [4] * 10
+    assert len(data.classes) == 10
+    assert data.test_sizes == MNIST_SIZES
+
+
+def test_a_range_is_log_uniform_and_stays_inside() -> None:
+    scales = open_data(DataConfig(sizes=(0.25, 1.0), samples=100)).training().scales
+    assert 0.25 <= float(scales.min()) < 0.28
+    assert 0.93 < float(scales.max()) <= 1
+    assert 35 < int((scales < 0.5).sum()) < 65  # half of the octaves, not a third of the interval
+
+
+def test_training_validation_and_test_are_different_digits_and_stay_the_same() -> None:
+    data = open_data(DataConfig(samples=30))
+    sets = [data.training(), data.testing(1.0, "validation"), data.testing(1.0, "test")]
+    for index, made in enumerate(sets):
+        for other in sets[index + 1 :]:
+            assert not torch.equal(made.images, other.images)
+    assert torch.equal(sets[2].images, data.testing(1.0, "test").images)
+    assert torch.equal(sets[0].images, open_data(DataConfig(samples=30)).training().images)
+    assert not torch.equal(sets[0].images, open_data(DataConfig(samples=30, seed=1)).training().images)
+
+
+def test_the_same_digits_are_tested_at_every_size() -> None:
+    data = open_data(DataConfig(samples=30))
+    assert torch.equal(data.testing(1.0, "test").labels, data.testing(4.0, "test").labels)
+
+
+def test_mnist_is_made_by_its_recipe(monkeypatch) -> None:
+    from scalechannels.data import mnist_large_scale as large
+    from scalechannels.data.sources import Mnist
+
+    draw = np.random.default_rng(0)
+    pictures = torch.from_numpy(draw.integers(0, 256, (120, 28, 28), dtype=np.uint8))
+    labels = torch.arange(120) % 10
+    monkeypatch.setattr(large, "load_mnist", lambda root: Mnist(pictures, labels, pictures, labels))
+    config = DataConfig("mnist", sizes=(2.0,), samples=20, seed=1)
+    data = open_data(config)
+    expected = large.MnistLargeScale(mnist=Mnist(pictures, labels, pictures, labels))
+    made = expected.make(large.LargeScaleSpec("train", 2.0, 1, 20))
+    assert torch.equal(data.training().images, made.images)
+    made = expected.make(large.LargeScaleSpec("validation", 4.0, 1))
+    assert torch.equal(data.testing(4.0, "validation").images, made.images)
+    assert data.test_sizes == MNIST_SIZES
+
+
+def test_cifar_is_tested_at_its_own_sizes(monkeypatch) -> None:
+    from scalechannels.data import rescaled_cifar10 as rescaled
+
+    draw = torch.Generator().manual_seed(0)
+    pictures = torch.randint(0, 256, (20, 3, 32, 32), generator=draw, dtype=torch.uint8)
+    labels = torch.arange(20) % 10
+    monkeypatch.setattr(
+        rescaled, "load_cifar10", lambda root: rescaled.Cifar10(pictures, labels, pictures, labels)
+    )
+    data = open_data(DataConfig("cifar10"))
+    assert data.training().images.shape == (20, 3, 32, 32)
+    assert data.testing(2.0, "test").scales.tolist() == [2.0] * 20
+    assert (data.test_sizes, len(data.classes)) == (CIFAR_SIZES, 10)
+    with pytest.raises(ValueError, match="single sizes"):
+        data.testing((1.0, 2.0), "test")
+    with pytest.raises(ValueError, match="hold_out"):
+        data.testing(1.0, "validation")
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "says"),
+    [
+        ([0, 10], 10, "labels lie in 0 to 9, .*got 0 to 10"),
+        ([-1, 3], 10, "got -1 to 3"),
+        ([0, 0], 0, "at least two classes"),
+        ([0, 0], 1, "at least two classes"),
+        ([], 10, "at least one image"),
+    ],
+)
+def test_labels_that_cannot_be_learnt(labels, classes, says) -> None:
+    with pytest.raises(ValueError, match=says):
+        require_labels(torch.tensor(labels), classes)

@@ -1,0 +1,122 @@
+"""Networks whose every answer is known: a pixel of the image says what they answer."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from scalechannels import ScaleChannelNetwork, ScaleGrid
+from scalechannels.data.image_set import ImageSet
+from scalechannels.pooling import LogMeanExpOverScales, MaxOverScales, MeanOverScales
+from scalechannels.training.datasets import MNIST_SIZES
+from scalechannels.training.evaluate import as_json, evaluate, evaluate_set, range_means
+
+LABELS = torch.tensor([0, 0, 0, 1, 1, 2])
+ANSWERS = torch.tensor([0, 0, 1, 1, 2, 2])
+
+
+def images_of(values) -> torch.Tensor:
+    return torch.as_tensor(values, dtype=torch.float32)[:, None, None, None].expand(-1, 1, 4, 4).contiguous()
+
+
+def images_set(answers=ANSWERS, labels=LABELS) -> ImageSet:
+    return ImageSet(images_of(answers), labels, torch.ones(len(labels), dtype=torch.float64))
+
+
+class Reader(nn.Module):
+    """Answers the class that the pixels hold, at any window size."""
+
+    def __init__(self, classes: int = 3) -> None:
+        super().__init__()
+        self.classes = classes
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        value = images.mean((1, 2, 3)).round().long()
+        return nn.functional.one_hot(value, self.classes).float()
+
+
+def test_known_answers_give_exact_figures() -> None:
+    result = evaluate_set(Reader(), images_set(), 2.0, 3)
+    assert (result.size, result.images, result.selection) == (2.0, 6, None)
+    assert result.accuracy == pytest.approx(100 * 4 / 6, abs=1e-12)
+    assert result.per_class == pytest.approx([100 * 2 / 3, 50, 100], abs=1e-12)
+    assert result.confusion == [[2, 1, 0], [0, 1, 1], [0, 0, 1]]
+
+
+def test_a_class_without_images_counts_nothing() -> None:
+    result = evaluate_set(Reader(4), images_set(), 1.0, 4)
+    assert result.per_class[3] == 0
+    assert result.confusion[3] == [0, 0, 0, 0]
+    assert result.accuracy == pytest.approx(100 * 4 / 6)
+
+
+class OneChannelKnows(nn.Module):
+    """The brighter a window, the surer of class 1: a bright square fills the window of small scales alone."""
+
+    def forward(self, windows: torch.Tensor) -> torch.Tensor:
+        bright = windows.mean((1, 2, 3))
+        return torch.stack([torch.zeros_like(bright), bright], 1)
+
+
+@pytest.mark.parametrize(
+    ("pool", "expected"),
+    [
+        (MaxOverScales(), [1.0, 0.0]),
+        (MeanOverScales(), [0.8, 0.2]),  # shares of 1 and 1/4
+        (LogMeanExpOverScales(), torch.tensor([1.0, 0.25]).softmax(0).tolist()),
+    ],
+)
+def test_selection_is_the_mean_contribution_of_each_channel(pool, expected) -> None:
+    image = torch.zeros(1, 1, 16, 16)
+    image[:, :, 4:12, 4:12] = 1  # fills the window of scale 1, and a quarter of that of scale 2
+    network = ScaleChannelNetwork(OneChannelKnows(), ScaleGrid.of(1, 2), pool, window=8)
+    data = ImageSet(image.repeat(5, 1, 1, 1), torch.ones(5, dtype=torch.long), torch.ones(5).double())
+    result = evaluate_set(network, data, 1.0, 2)
+    assert result.accuracy == 100
+    assert result.selection == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_network_is_put_into_eval_mode() -> None:
+    network = nn.Sequential(nn.Dropout(0.999), Reader()).train()
+    assert evaluate_set(network, images_set(LABELS), 1.0, 3).accuracy == 100
+
+
+def test_all_sizes_are_tested_and_reported_and_fit_into_json() -> None:
+    asked, reported = [], []
+
+    def testing(size: float) -> ImageSet:
+        asked.append(size)
+        return images_set(LABELS if size == 1 else ANSWERS)
+
+    results = evaluate(Reader(), testing, (1.0, 2.0), 3, reported.append)
+    assert asked == [1.0, 2.0]
+    assert reported == results
+    found = json.loads(json.dumps(as_json(results, "validation")))
+    assert found["split"] == "validation"
+    assert [entry["accuracy"] for entry in found["sizes"]] == [100, pytest.approx(100 * 4 / 6)]
+
+
+def test_labels_outside_the_classes_and_a_network_of_other_classes() -> None:
+    with pytest.raises(ValueError, match="labels lie in 0 to 2, .*got 0 to 7"):
+        evaluate_set(Reader(), images_set(labels=torch.tensor([0, 0, 0, 1, 1, 7])), 1.0, 3)
+    with pytest.raises(ValueError, match="4 classes apart, the data has 3"):
+        evaluate_set(Reader(4), images_set(), 1.0, 3)
+
+
+def test_range_means_have_the_counts_of_the_table() -> None:
+    names = {"[1/2,1]": 5, "[1,4]": 9, "[4,8]": 5, "[1/2,4]": 13, "[1/2,8]": 17}
+    for name, count in names.items():  # the mean of an indicator is a share
+        place = {size: 0.0 for size in MNIST_SIZES}
+        inside = [size for size in MNIST_SIZES if range_means({**place, size: 1.0})[name] > 0]
+        assert len(inside) == count
+        assert range_means({**place, inside[0]: 1.0})[name] == pytest.approx(1 / count)
+    assert (min(MNIST_SIZES), max(MNIST_SIZES)) == (0.5, 8)
+
+
+def test_range_means_take_both_ends_as_files_round_them() -> None:
+    assert range_means({0.5: 10.0, 1.0: 30.0, 2.0: 50.0}) == {
+        "[1/2,1]": 20.0, "[1,4]": 40.0, "[1/2,4]": 30.0, "[1/2,8]": 30.0,
+    }  # fmt: skip
+    assert "[4,8]" not in range_means({1.0: 30.0})
+    assert range_means({4 * (1 + 1e-12): 10.0})["[1,4]"] == 10.0
