@@ -98,7 +98,7 @@ def test_all_sizes_are_tested_and_reported_and_fit_into_json() -> None:
 
 
 def test_labels_outside_the_classes_and_a_network_of_other_classes() -> None:
-    with pytest.raises(ValueError, match="labels lie in 0 to 2, .*got 0 to 7"):
+    with pytest.raises(ValueError, match=r"labels lie in 0 to 2, .*got 0 to 7"):
         evaluate_set(Reader(), images_set(labels=torch.tensor([0, 0, 0, 1, 1, 7])), 1.0, 3)
     with pytest.raises(ValueError, match="4 classes apart, the data has 3"):
         evaluate_set(Reader(4), images_set(), 1.0, 3)
@@ -107,7 +107,7 @@ def test_labels_outside_the_classes_and_a_network_of_other_classes() -> None:
 def test_range_means_have_the_counts_of_the_table() -> None:
     names = {"[1/2,1]": 5, "[1,4]": 9, "[4,8]": 5, "[1/2,4]": 13, "[1/2,8]": 17}
     for name, count in names.items():  # the mean of an indicator is a share
-        place = {size: 0.0 for size in MNIST_SIZES}
+        place = dict.fromkeys(MNIST_SIZES, 0.0)
         inside = [size for size in MNIST_SIZES if range_means({**place, size: 1.0})[name] > 0]
         assert len(inside) == count
         assert range_means({**place, inside[0]: 1.0})[name] == pytest.approx(1 / count)

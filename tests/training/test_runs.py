@@ -38,7 +38,7 @@ def test_a_folder_with_another_configuration_is_not_touched(tmp_path) -> None:
 
 def test_a_file_in_the_place_of_the_folder(tmp_path) -> None:
     (tmp_path / "runs").write_text("mine")
-    with pytest.raises(OSError, match="cannot write the run's folder .*choose another folder"):
+    with pytest.raises(OSError, match=r"cannot write the run's folder .*choose another folder"):
         opened(tmp_path / "runs")
     assert (tmp_path / "runs").read_text() == "mine"
 
@@ -93,7 +93,7 @@ def test_a_damaged_checkpoint_is_named(tmp_path, damage) -> None:
     else:
         path.write_bytes({"cut": whole[:-5], "empty": b"", "text": b"not a checkpoint"}[damage])
     left = path.read_bytes()
-    with pytest.raises(ValueError, match="is damaged .*remove it") as caught:
+    with pytest.raises(ValueError, match=r"is damaged .*remove it") as caught:
         run.checkpoint()
     assert str(path) in str(caught.value)
     assert path.read_bytes() == left

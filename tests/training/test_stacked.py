@@ -1,0 +1,165 @@
+"""Run r of a stack computes what its own network computes, up to the order of summation.
+
+Compared in float64: in float32 rounding decides on which side of a ReLU's kink a value near zero lies, and
+with it a visible part of the gradient.
+"""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tiny_runs import tiny
+from torch import nn
+
+from scalechannels import ScaleChannelNetwork, ScaleGrid
+from scalechannels.backbones import CifarBackbone
+from scalechannels.data.image_set import ImageSet
+from scalechannels.pooling import MeanOverScales
+from scalechannels.training import fit, stacked
+from scalechannels.training.build import build_network
+from scalechannels.training.stacked import StackedNetwork, can_stack, stack_networks
+
+FOVEATED = ["fovavg", "fovmax", "fovlse", "fovconc"]
+EVERY = [*FOVEATED, "cnn", "swmax"]
+R, B = 3, 5
+
+
+@pytest.fixture
+def double(monkeypatch) -> torch.dtype:
+    """The stack computes batch norm and logits in float32 at least; here, in float64."""
+    monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
+    return torch.float64
+
+
+class Case:
+    """R networks, their stack, and a batch for each in both forms."""
+
+    def __init__(self, name: str, dtype: torch.dtype = torch.float32) -> None:
+        draw = torch.Generator().manual_seed(1)
+        side = 44 if name == "swmax" else 112
+        sets = []
+        for _ in range(R):
+            # Blobs of any size: neighbouring pixels agree, as in pictures.
+            noise = F.interpolate(torch.randn(B, 1, 14, 14, generator=draw), (side, side), mode="bilinear")
+            sets.append(ImageSet(noise, torch.arange(B) % 10, torch.ones(B).double()))
+        self.labels = sets[0].labels
+        self.networks = [build_network(tiny(name, dropout=0.0, seed=r).resolve()) for r in range(R)]
+        for network in self.networks:
+            _disturb(network)
+        self.inputs, _ = fit._inputs(self.networks[0], sets, "float32", channels_last=True)
+        self.images = torch.stack([made.images for made in sets])  # (R, B, 1, H, W)
+        self.windows, self.cached = fit._inputs(self.networks[0], sets, "float32", channels_last=False)
+        self.inputs, self.images, self.windows = (
+            tensor.to(dtype) for tensor in (self.inputs, self.images, self.windows)
+        )
+        self.networks = [network.to(dtype) for network in self.networks]
+        self.stack = stack_networks(self.networks, side, side).to(dtype)
+
+    def alone(self, run: int) -> torch.Tensor:
+        network = self.networks[run]
+        if self.cached:
+            assert isinstance(network, ScaleChannelNetwork)
+            return network.from_stack(self.windows[run])
+        return network(self.images[run])
+
+    def loss(self, logits: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(logits, self.labels)
+
+
+def _disturb(network: nn.Module) -> None:
+    """Fresh batch norms are all alike: give each its own gain, shift and statistics."""
+    draw = torch.Generator().manual_seed(2)
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            for tensor in (module.weight, module.running_var):
+                nn.init.uniform_(tensor, 0.5, 1.5, generator=draw)
+            for tensor in (module.bias, module.running_mean):
+                nn.init.uniform_(tensor, -0.5, 0.5, generator=draw)
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("training", [False, True], ids=["eval", "train"])
+def test_forward_is_that_of_the_networks(name, training, double) -> None:
+    case = Case(name, double)
+    case.stack.train(training)
+    logits = case.stack(case.inputs)
+    assert logits.shape == (R, B, 10)
+    for run, network in enumerate(case.networks):
+        network.train(training)
+        torch.testing.assert_close(logits[run], case.alone(run), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_forward_in_float32_agrees_to_rounding(name) -> None:
+    case = Case(name)
+    logits = case.stack.train()(case.inputs)
+    for run, network in enumerate(case.networks):
+        network.train()
+        torch.testing.assert_close(logits[run], case.alone(run), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_one_step_has_the_gradients_and_statistics_of_the_networks(name, double) -> None:
+    case = Case(name, double)
+    case.stack.train()
+    torch.stack([case.loss(logits) for logits in case.stack(case.inputs)]).sum().backward()
+    copies = [copy.deepcopy(network) for network in case.networks]
+    with torch.no_grad():
+        for parameter in case.stack.parameters():
+            parameter.copy_(parameter.grad)  # unstacked below, gradients land where the weights would
+    case.stack.unstack(copies)
+    for run, network in enumerate(case.networks):
+        network.train()
+        case.loss(case.alone(run)).backward()
+        found, buffers = dict(copies[run].named_parameters()), dict(copies[run].named_buffers())
+        for key, parameter in network.named_parameters():
+            torch.testing.assert_close(found[key].detach(), parameter.grad, rtol=1e-8, atol=1e-9, msg=key)
+        for key, buffer in network.named_buffers():
+            if key.endswith(("running_mean", "running_var")):
+                torch.testing.assert_close(buffers[key], buffer, rtol=1e-9, atol=1e-9, msg=key)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_unstacking_gives_back_every_bit(name) -> None:
+    case = Case(name)
+    others = [build_network(tiny(name, seed=r + 10).resolve()) for r in range(R)]
+    case.stack.unstack(others)
+    for network, other in zip(case.networks, others, strict=True):
+        wanted, found = network.state_dict(), other.state_dict()
+        for key, value in wanted.items():
+            if not key.endswith("num_batches_tracked"):
+                assert torch.equal(value, found[key]), key
+
+
+@pytest.mark.parametrize("name", ["fovavg", "fovconc", "cnn"])
+def test_runs_do_not_see_each_other(name) -> None:
+    case = Case(name)
+    case.stack.train()
+    before = case.stack(case.inputs)[1]
+    case.loss(before).backward()
+    for parameter in case.stack.parameters():
+        assert parameter.grad is not None
+        assert float(parameter.grad[[0, 2]].abs().max()) == 0  # from run 1's loss
+    changed = case.inputs.clone()
+    changed[[0, 2]] += 1
+    torch.testing.assert_close(case.stack(changed)[1], before, rtol=0, atol=0)
+
+
+def test_a_product_in_pieces_is_the_product(monkeypatch) -> None:
+    draw = torch.Generator().manual_seed(0)
+    rows = torch.randn(R, 60, 7, generator=draw, dtype=torch.float64)
+    weight = torch.randn(R, 7, 5, generator=draw, dtype=torch.float64)
+    for piece_rows in (1, 7, 60, 1000):
+        monkeypatch.setattr(stacked, "PIECE_ROWS", piece_rows)
+        torch.testing.assert_close(stacked._product(rows, weight), rows @ weight)
+
+
+def test_what_cannot_be_stacked_is_refused() -> None:
+    other = ScaleChannelNetwork(CifarBackbone(), ScaleGrid.of(1, 2), MeanOverScales(), window=32)
+    assert not can_stack(other)
+    with pytest.raises(TypeError, match="ConvBackbone"):
+        StackedNetwork([other])
+    networks = [build_network(tiny().resolve(), classes=classes) for classes in (10, 7)]
+    with pytest.raises(ValueError, match="of one shape"):
+        StackedNetwork(networks)
