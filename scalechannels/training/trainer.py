@@ -46,9 +46,19 @@ class Trainer:
             self.called = nn.parallel.DistributedDataParallel(model)
         self.data_of = torch.tensor(data_of, device=self.device)[:, None]  # (R, 1)
         self.rate = torch.zeros((), device=self.device)
+        self.parameters = {
+            name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad
+        }
+        # Compiled, Adam is one kernel over all weights; the fused one is made for larger tensors than these.
+        one_kernel = compiled and self.on_gpu
         self.optimiser = torch.optim.Adam(
-            model.parameters(), lr=self.rate, fused=True, capturable=self.on_gpu
+            self.parameters.values(),
+            lr=self.rate,
+            fused=not one_kernel,
+            foreach=one_kernel,
+            capturable=self.on_gpu,
         )
+        self.update = torch.compile(self.optimiser.step) if one_kernel else self.optimiser.step
         self.losses = torch.zeros(len(data_of), device=self.device)  # sums over an epoch
         self.place = torch.zeros(1, dtype=torch.long, device=self.device)  # the step within the epoch
         self.failed_at = torch.full((1,), -1, dtype=torch.long, device=self.device)
@@ -95,7 +105,7 @@ class Trainer:
         losses = self.objective(self.inputs[self.data_of, chosen], self.labels[self.data_of, chosen])  # (R,)
         self.optimiser.zero_grad(set_to_none=True)
         losses.sum().backward()
-        self.optimiser.step()
+        self.update()
         with torch.no_grad():
             self.losses += losses.detach()
             lost = ~losses.detach().isfinite().all() & (self.failed_at < 0)
@@ -131,7 +141,7 @@ class Trainer:
     def tensors(self) -> dict[str, Tensor]:
         """All that training changes: weights, running statistics, the optimiser's moments and step."""
         state = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        for name, parameter in self.model.named_parameters():
+        for name, parameter in self.parameters.items():
             for key in ("exp_avg", "exp_avg_sq", "step"):
                 state[f"adam.{key}.{name}"] = self._moment(parameter, key)
         return state
@@ -139,9 +149,12 @@ class Trainer:
     def load_tensors(self, saved: dict[str, Tensor]) -> None:
         """Put back what `tensors` gave, in place: a captured graph holds on to the addresses."""
         own = self.tensors()
-        if own.keys() != saved.keys():
+        shapes, found = ({name: value.shape for name, value in state.items()} for state in (own, saved))
+        if shapes != found:
+            differing = sorted({name for name, _ in shapes.items() ^ found.items()})
             raise ValueError(
-                f"the checkpoint belongs to another network: {sorted(own.keys() ^ saved.keys())}"
+                f"the checkpoint belongs to another network, or to runs that were trained together with "
+                f"others: {', '.join(differing)} differ"
             )
         with torch.no_grad():
             for name, value in own.items():

@@ -1,0 +1,148 @@
+"""The trainer on a problem that can be followed by hand: Adam on a linear classifier."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from scalechannels.training.trainer import Trainer, mix, shuffled
+
+
+class Linear(nn.Module):
+    """R linear classifiers of three features: (R, B, 3) to (R, B, 2)."""
+
+    def __init__(self, runs: int = 1) -> None:
+        super().__init__()
+        draw = torch.Generator().manual_seed(0)
+        self.weight = nn.Parameter(torch.randn(runs, 3, 2, generator=draw))
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return torch.bmm(inputs, self.weight)
+
+
+def data(count: int = 24, sets: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+    inputs = torch.randn(sets, count, 3, generator=torch.Generator().manual_seed(1))
+    return inputs, (inputs.sum(2) > 0).long()
+
+
+def trainer(runs: int = 1, sets: int = 1, **options) -> Trainer:
+    inputs, labels = data(sets=sets)
+    data_of = [run % sets for run in range(runs)]
+    return Trainer(Linear(runs), inputs, labels, data_of, precision="float32", **options)
+
+
+def orders(seeds: list[int], epoch: int, batch: int = 4) -> torch.Tensor:
+    return torch.stack([shuffled(24, batch, seed, epoch) for seed in seeds])
+
+
+def test_an_epoch_is_adam_on_the_mean_loss_of_each_batch() -> None:
+    found = trainer()
+    weight = Linear().weight[0].detach().requires_grad_()
+    adam = torch.optim.Adam([weight], lr=0.1)
+    inputs, labels = data()
+    for epoch, rate in enumerate((0.1, 0.01)):
+        adam.param_groups[0]["lr"] = rate
+        losses = []
+        for chosen in shuffled(24, 4, 7, epoch):
+            loss = F.cross_entropy(inputs[0, chosen] @ weight, labels[0, chosen])
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+            losses.append(loss.item())
+        (mean,) = found.epoch(orders([7], epoch), rate)
+        assert mean == pytest.approx(sum(losses) / len(losses), rel=1e-5)
+        torch.testing.assert_close(found.model.weight[0], weight, rtol=1e-5, atol=1e-6)
+
+
+def test_runs_have_their_own_data_and_order_and_do_not_see_each_other() -> None:
+    both = trainer(runs=3, sets=2)
+    losses = both.epoch(orders([0, 1, 2], 0), 0.1)
+    inputs, labels = data(sets=2)
+    for run in range(3):
+        model = Linear(3)
+        model.weight = nn.Parameter(model.weight[run : run + 1].detach().clone())
+        alone = Trainer(model, inputs[[run % 2]], labels[[run % 2]], [0], precision="float32")
+        assert alone.epoch(orders([run], 0), 0.1) == pytest.approx([losses[run]], rel=1e-5)
+        torch.testing.assert_close(both.model.weight[run], model.weight[0], rtol=1e-5, atol=1e-6)
+
+
+def test_what_training_changes_can_be_taken_out_and_put_back() -> None:
+    whole = trainer()
+    whole.epoch(orders([0], 0), 0.1)
+    saved = {name: value.clone() for name, value in whole.tensors().items()}
+    assert set(saved) == {
+        "model.weight", "adam.exp_avg.weight", "adam.exp_avg_sq.weight", "adam.step.weight",
+    }  # fmt: skip
+    assert float(saved["adam.step.weight"]) == 6
+    whole.epoch(orders([0], 1), 0.1)
+    again = trainer()
+    again.load_tensors(saved)
+    again.epoch(orders([0], 1), 0.1)
+    assert torch.equal(again.model.weight, whole.model.weight)
+
+
+def test_tensors_of_another_network_are_refused() -> None:
+    found = trainer()
+    with pytest.raises(ValueError, match="another network"):
+        found.load_tensors({"model.other": torch.zeros(3)})
+    other = {name: torch.zeros(9, 9) for name in found.tensors()}
+    before = found.model.weight.clone()
+    with pytest.raises(ValueError, match="another network"):
+        found.load_tensors(other)
+    assert torch.equal(found.model.weight, before)
+
+
+def test_a_loss_that_is_no_number_names_the_step_and_what_to_try() -> None:
+    found = trainer()
+    order = orders([0], 0)
+    found.inputs[0, order[0, 2, 1]] = float("nan")  # an image of the third batch
+    with pytest.raises(
+        FloatingPointError, match=r"step 3 of 6, .* rate of 0\.1; try a smaller training\.rate"
+    ):
+        found.epoch(order, 0.1)
+
+
+def test_a_loss_beyond_all_numbers_is_told_too() -> None:
+    found = trainer()
+    found.inputs.mul_(1e38)
+    with pytest.raises(FloatingPointError, match="step 1 of 6"):
+        found.epoch(orders([0], 0), 0.1)
+
+
+def test_every_step_is_reported() -> None:
+    seen: list[int] = []
+    trainer().epoch(orders([0], 0), 0.1, seen.append)
+    assert seen == [1, 2, 3, 4, 5, 6]
+
+
+def test_bfloat16_comes_close_to_float32() -> None:
+    inputs, labels = data()
+    weights = {}
+    for precision in ("float32", "bfloat16"):
+        found = Trainer(Linear(), inputs, labels, [0], precision=precision)
+        found.epoch(orders([0], 0), 0.01)
+        weights[precision] = found.model.weight.detach()
+        assert weights[precision].dtype == torch.float32
+    assert not torch.equal(weights["float32"], weights["bfloat16"])
+    torch.testing.assert_close(weights["float32"], weights["bfloat16"], rtol=0, atol=0.05)
+
+
+def test_an_order_holds_each_image_once_and_leaves_out_a_rest() -> None:
+    assert sorted(shuffled(24, 4, 0, 0).flatten().tolist()) == list(range(24))
+    order = shuffled(10, 4, 0, 0)
+    assert order.shape == (2, 4)
+    assert len(order.unique()) == 8
+
+
+def test_an_order_depends_on_seed_and_epoch_alone() -> None:
+    assert torch.equal(shuffled(24, 4, 3, 5), shuffled(24, 4, 3, 5))
+    found = {
+        tuple(shuffled(24, 4, seed, epoch).flatten().tolist()) for seed in range(8) for epoch in range(8)
+    }
+    assert len(found) == 64
+    assert len({mix(seed, epoch) for seed in range(50) for epoch in range(200)}) == 10_000
+
+
+def test_a_batch_larger_than_the_data() -> None:
+    with pytest.raises(ValueError, match="a batch of 32 is larger than the 24 training images"):
+        shuffled(24, 32, 0, 0)
