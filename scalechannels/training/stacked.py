@@ -12,6 +12,7 @@ Limit: up to the order of summation; dropout draws other numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -25,7 +26,7 @@ from scalechannels.sliding import SlidingWindowNetwork
 from scalechannels.training.canvas import Canvas
 
 PIECES, PIECE_ROWS = 512, 128
-"""At most so many pieces of at least so many rows in a product."""
+"""A weight's gradient is summed over at most so many pieces of at least so many rows."""
 
 
 def stack_networks(networks: Sequence[nn.Module], height: int, width: int) -> StackedNetwork:
@@ -117,7 +118,7 @@ class StackedBackbone(nn.Module):
     def logit_map(self, images: Tensor) -> Tensor:
         """Logits (R, N, h, w, K) at every place of images (R, N, H, W, C)."""
         maps = self._maps(images)
-        rows, size = _patches(maps, self.side, 1, self.side**2 * maps.shape[-1])
+        rows, size = _patches(maps, self.side, 1)
         return self._classify(rows).view(*maps.shape[:2], *size, -1)
 
     def _maps(self, images: Tensor) -> Tensor:
@@ -152,12 +153,13 @@ class _StackedBlock(nn.Module):
         super().__init__()
         convolutions = [block[0] for block in blocks]  # type: ignore[index]
         self.stride = convolutions[0].stride[0]
-        # Rows beyond 9·C stay zero: matrix units want a multiple of 8 of them.
-        self.rows = -(-convolutions[0].in_channels * 9 // 8) * 8
-        self.weight = nn.Parameter(torch.stack([self._rows(c.weight) for c in convolutions]))  # (R, rows, F)
+        self.weight = nn.Parameter(
+            torch.stack([c.weight.detach().permute(2, 3, 1, 0).flatten(0, 2) for c in convolutions])
+        )  # (R, 9·C, F)
         self.bias = nn.Parameter(torch.stack([c.bias.detach() for c in convolutions])[:, None])  # (R, 1, F)
         norms = [block[1] for block in blocks if isinstance(block[1], nn.BatchNorm2d)]  # type: ignore[index]
         self.normed = bool(norms)
+        self.bias.requires_grad_(not norms)
         if norms:
             self.eps, self.momentum = norms[0].eps, norms[0].momentum or 0.1
             self.gain = nn.Parameter(torch.stack([n.weight.detach() for n in norms])[:, None])  # (R, 1, F)
@@ -165,34 +167,32 @@ class _StackedBlock(nn.Module):
             for name in ("running_mean", "running_var"):
                 self.register_buffer(name, torch.stack([getattr(norm, name) for norm in norms]))  # (R, F)
 
-    def _rows(self, weight: Tensor) -> Tensor:
-        columns = weight.detach().permute(2, 3, 1, 0).flatten(0, 2)  # (9·C, F)
-        return F.pad(columns, (0, 0, 0, self.rows - len(columns)))
-
     def forward(self, maps: Tensor) -> Tensor:
-        columns, size = _patches(maps, 3, self.stride, self.rows)
-        out = _product(columns, self.weight.to(maps.dtype)) + self.bias.to(maps.dtype)  # (R, N·h·w, F)
-        if self.normed:
-            out = self._normalise(out)
+        columns, size = _patches(maps, 3, self.stride)
+        # Matrix units want a multiple of 8 columns: what the patches have more meets zeros here.
+        weight = F.pad(self.weight, (0, 0, 0, columns.shape[2] - self.weight.shape[1]))
+        out = _product(columns, weight.to(maps.dtype))  # (R, N·h·w, F)
+        out = self._normalise(out) if self.normed else out + self.bias.to(out.dtype)
         return F.relu(out).view(*maps.shape[:2], *size, -1)
 
     def _normalise(self, out: Tensor) -> Tensor:
+        """Batch norm of out + bias. But for the running mean the bias falls out, so it needs no gradient."""
         exact = out.float()
         if self.training:
             variance, mean = torch.var_mean(exact, dim=1, correction=0, keepdim=True)  # (R, 1, F)
             with torch.no_grad():
                 unbiased = variance[:, 0] * (out.shape[1] / (out.shape[1] - 1))
-                self.running_mean.lerp_(mean[:, 0], self.momentum)
+                self.running_mean.lerp_((mean + self.bias)[:, 0], self.momentum)
                 self.running_var.lerp_(unbiased, self.momentum)
         else:
-            variance, mean = self.running_var[:, None], self.running_mean[:, None]
+            variance, mean = self.running_var[:, None], self.running_mean[:, None] - self.bias
         return ((exact - mean) * torch.rsqrt(variance + self.eps) * self.gain + self.shift).to(out.dtype)
 
     @torch.no_grad()
     def unstack(self, run: int, block: nn.Module) -> None:
         convolution = block[0]  # type: ignore[index]
         F_, C = convolution.weight.shape[:2]
-        convolution.weight.copy_(self.weight[run, : 9 * C].view(3, 3, C, F_).permute(3, 2, 0, 1))
+        convolution.weight.copy_(self.weight[run].view(3, 3, C, F_).permute(3, 2, 0, 1))
         convolution.bias.copy_(self.bias[run, 0])
         if self.normed:
             norm = block[1]  # type: ignore[index]
@@ -235,35 +235,68 @@ class _Each(nn.Module):
         return self.pool(channels.flatten(0, 1)).view(*channels.shape[:2], -1)
 
 
-def _patches(maps: Tensor, side: int, stride: int, columns: int) -> tuple[Tensor, tuple[int, int]]:
+def _patches(maps: Tensor, side: int, stride: int) -> tuple[Tensor, tuple[int, int]]:
     """All side x side patches of maps (R, N, H, W, C) as rows (R, N·h·w, columns), and (h, w).
 
-    A row holds the patch with the features last, then zeros up to `columns`.
+    A row holds a patch, features last, up to a multiple of 8 columns; what is beyond the patch means nothing.
     """
     R, N, H, W, C = maps.shape
     h, w = (H - side) // stride + 1, (W - side) // stride + 1
+    columns = -(-side * side * C // 8) * 8
+    if columns > side * side * C:  # one gather with whole rows, instead of many narrow slices
+        column = torch.arange(columns, device=maps.device) % (side * side * C)
+        within = (column // (side * C) * W + column // C % side) * C + column % C
+        row, place = torch.arange(h, device=maps.device), torch.arange(w, device=maps.device)
+        corner = (row[:, None] * W + place) * stride * C  # (h, w)
+        index = (corner[:, :, None] + within).flatten()  # (h·w·columns,)
+        return maps.flatten(2)[:, :, index].view(R, N * h * w, columns), (h, w)
     last = (stride * (h - 1) + 1, stride * (w - 1) + 1)
     pieces = [
         maps[:, :, y : y + last[0] : stride, x : x + last[1] : stride]
         for y in range(side)
         for x in range(side)
     ]
-    if columns > side**2 * C:
-        pieces.append(maps.new_zeros(R, N, h, w, columns - side**2 * C))
     return torch.cat(pieces, dim=-1).view(R, N * h * w, columns), (h, w)
 
 
 def _product(rows: Tensor, weight: Tensor) -> Tensor:
-    """rows (R, M, in) by weight (R, in, out), in G pieces of the rows.
+    """rows (R, M, in) by weight (R, in, out)."""
+    return _Product.apply(rows, weight) if rows.requires_grad else _FirstProduct.apply(rows, weight)
 
-    The gradient of a weight is a sum over all rows into a tiny matrix, which one matrix product leaves to a
-    few of a GPU's processors; as G products and a sum it fills them.
+
+class _FirstProduct(torch.autograd.Function):
+    """A batched matrix product whose weight has its gradient computed in pieces.
+
+    That gradient is a sum over all M rows into a tiny matrix, which one matrix product leaves to a few of a
+    GPU's processors; as many products and a sum, in float32, it fills them. The rows get no gradient.
     """
-    R, M, inputs = rows.shape
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(rows, weight)
+        return torch.bmm(rows, weight)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor]:
+        rows, weight = ctx.saved_tensors
+        return None, _weight_gradient(rows, gradient).to(weight.dtype)
+
+
+class _Product(_FirstProduct):
+    """The same, with a gradient for the rows."""
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor]:
+        rows, weight = ctx.saved_tensors
+        return torch.bmm(gradient, weight.mT), _weight_gradient(rows, gradient).to(weight.dtype)
+
+
+def _weight_gradient(rows: Tensor, gradient: Tensor) -> Tensor:
+    R, M = rows.shape[:2]
     most = max(1, min(PIECES // R, M // PIECE_ROWS))
     pieces = max(count for count in range(1, most + 1) if M % count == 0)
-    split = weight[:, None].expand(R, pieces, inputs, -1).reshape(R * pieces, inputs, -1)
-    return torch.bmm(rows.reshape(R * pieces, M // pieces, inputs), split).view(R, M, -1)
+    rows, gradient = (t.reshape(R * pieces, M // pieces, -1) for t in (rows, gradient))
+    return torch.bmm(rows.mT, gradient).unflatten(0, (R, pieces)).sum(1, dtype=torch.float32)  # (R, in, out)
 
 
 def _backbone(network: nn.Module) -> ConvBackbone:
