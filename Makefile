@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+READY_ALL := $(VENV)/.ready-all
 
 .PHONY: test test-all lint bench clean
 
 test: $(READY)
 	$(BIN)/python -m pytest -m "not slow"
 
-test-all: test
+test-all: test $(READY_ALL)
 	$(BIN)/python -m pytest -m "slow"
 
 lint: $(READY)
@@ -25,6 +26,11 @@ $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch numpy
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+# What only the slow tests need: Ray and TensorBoard.
+$(READY_ALL): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,ray,log]"
 	touch $@
 
 clean:

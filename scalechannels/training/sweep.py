@@ -1,0 +1,138 @@
+"""Many runs: one after the other here, or each as a task on a Ray cluster.
+
+A run that fails does not stop the others; what failed is told at the end. Started again, a sweep goes on
+where it stopped: runs that are done are left as they are, and the others continue from their checkpoints.
+
+On a cluster every machine must see the folder of the runs under the same path. A task whose process dies is
+started again, there or elsewhere, and goes on from the last epoch's checkpoint.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from scalechannels.training.config import RunConfig
+from scalechannels.training.fit import fit
+from scalechannels.training.runs import Run
+
+RETRIES = 3
+"""How often a task that died is started again."""
+
+
+def sweep(
+    configs: Sequence[RunConfig],
+    folder: Path | str = "runs",
+    *,
+    ray: bool = False,
+    cpus: float = 1,
+    gpus: float | None = None,
+    report: Callable[[str], None] | None = None,
+    **options: Any,
+) -> list[Run]:
+    """Do all runs, as `fit(configs, folder, **options)`, in the order given.
+
+    ray      one task for each run on the Ray cluster that is there (RAY_ADDRESS, `ray start`), or a local one
+    cpus     of a task
+    gpus     of a task; by default one where the cluster has any and options do not ask for a CPU
+    report   gets a line for each finished run; by default they go to the standard error
+    """
+    if not configs:
+        raise ValueError("a sweep needs at least one run")
+    # Resolved first: what cannot be trained is told before any work, and the same run twice is one.
+    keys = [(config.resolve("cpu"), config.resolve("cuda")) for config in configs]
+    unique = [config for place, config in enumerate(configs) if keys.index(keys[place]) == place]
+    say = report or _to_standard_error
+    done: dict[RunConfig, Run] = {}
+    failed: list[str] = []
+    if ray:
+        outcomes = _on_ray(unique, Path(folder), cpus, gpus, options)
+    else:
+        outcomes = _here(unique, Path(folder), options)
+    for count, (config, outcome) in enumerate(outcomes, 1):
+        if isinstance(outcome, Run):
+            done[config] = outcome
+            say(f"{count}/{len(unique)} {outcome.config.name}: done")
+        else:
+            failed.append(f"{config.name}: {type(outcome).__name__}: {outcome}")
+            say(f"{count}/{len(unique)} {failed[-1]}")
+    if failed:
+        raise RuntimeError(
+            f"{len(failed)} of {len(unique)} runs failed; start the sweep again to go on from their "
+            "checkpoints:\n" + "\n".join(failed)
+        )
+    return [done[configs[keys.index(key)]] for key in keys]
+
+
+Outcome = tuple[RunConfig, "Run | Exception"]
+
+
+def _here(configs: Sequence[RunConfig], folder: Path, options: dict[str, Any]) -> Iterator[Outcome]:
+    import torch
+
+    device = torch.device(options.get("device") or ("cuda" if torch.cuda.is_available() else "cpu"))
+    together = options.get("together")
+    # Runs that are trained together come to `fit` as one list; others one by one, each with its own line.
+    parts = (
+        [list(configs)]
+        if together or (together is None and device.type == "cuda")
+        else [[c] for c in configs]
+    )
+    for part in parts:
+        try:
+            yield from zip(part, fit(part, folder, **options), strict=True)
+        except Exception as error:
+            for config in part:  # some may have been done before another failed
+                run = Run.open(folder, config.resolve(device.type))
+                yield config, run if run.done else error
+
+
+def _on_ray(
+    configs: Sequence[RunConfig], folder: Path, cpus: float, gpus: float | None, options: dict[str, Any]
+) -> Iterator[Outcome]:
+    ray = _ray()
+    started = not ray.is_initialized()
+    if started:
+        ray.init(include_dashboard=False, log_to_driver=False)
+    try:
+        if gpus is None:
+            on_cpu = str(options.get("device") or "").startswith("cpu")
+            gpus = 0 if on_cpu or not ray.cluster_resources().get("GPU") else 1
+        task = ray.remote(_task).options(
+            num_cpus=cpus,
+            num_gpus=gpus,
+            max_retries=RETRIES,
+            retry_exceptions=[OSError],  # the dead process's lock, a file system that hesitates
+        )
+        place = folder.expanduser().resolve()  # tasks have working folders of their own
+        waiting = {task.remote(config, place, options): config for config in configs}
+        while waiting:
+            (finished,), _ = ray.wait(list(waiting), num_returns=1)
+            config = waiting.pop(finished)
+            try:
+                yield config, ray.get(finished)
+            except ray.exceptions.RayTaskError as error:
+                yield config, error.cause if isinstance(error.cause, Exception) else error
+            except ray.exceptions.RayError as error:
+                yield config, error
+    finally:
+        if started:
+            ray.shutdown()
+
+
+def _task(config: RunConfig, folder: Path, options: dict[str, Any]) -> Run:
+    return fit([config], folder, **options)[0]
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError("Ray is not installed: pip install 'scalechannels[ray]'") from error
+    return ray
+
+
+def _to_standard_error(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
