@@ -1,7 +1,18 @@
-"""The command line. Thin: each command is imported only when it is called, so that --help stays fast."""
+"""The command line. Thin: the modules of the commands import torch, numpy and the rest only when they are
+called, so that --help stays fast and reads each command's own docstring."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
 
 from cyclopts import App, Parameter
 
+from scalechannels.commands.evaluate import evaluate
+from scalechannels.commands.predict import predict
+from scalechannels.commands.quickstart import quickstart
+from scalechannels.commands.train import app as train
+from scalechannels.data.cli import app as data
 from scalechannels.version import __version__
 
 app = App(
@@ -10,11 +21,20 @@ app = App(
     version=__version__,
     default_parameter=Parameter(consume_multiple=True, negative_iterable=()),
 )
-app.command("scalechannels.data.cli:app", name="data", help="Fetch, make and look at the data sets.")
+app.command(quickstart)
+app.command(data)
+app.command(train)
+app.command(evaluate)
+app.command(predict)
 
 
-def main() -> None:
-    app()
+def main(words: Sequence[str] | None = None) -> None:
+    try:
+        command, bound, _ = app.parse_args(words)
+    except ValueError as error:  # from a configuration that refuses its values
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+    command(*bound.args, **bound.kwargs)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def evaluate_set(
 ) -> SizeResult:
     """One network on one test set that lies on the network's device."""
     network.eval()
-    logits, contributions = _outputs(network, data.images)
+    logits, contributions = outputs(network, data.images)
     if logits.shape[1] != classes:
         raise ValueError(f"the network tells {logits.shape[1]} classes apart, the data has {classes}")
     require_labels(data.labels, classes)
@@ -89,7 +89,7 @@ def range_means(accuracies: dict[float, float]) -> dict[str, float]:
     return means
 
 
-def _outputs(network: nn.Module, images: Tensor) -> tuple[Tensor, Tensor | None]:
+def outputs(network: nn.Module, images: Tensor) -> tuple[Tensor, Tensor | None]:
     """Logits (B, K) and, where there are channels, their contributions (B, S), from one pass."""
     if isinstance(network, SlidingWindowNetwork):
         channels = network.channel_logits(images)

@@ -1,0 +1,254 @@
+"""`scalechannels predict`: class, probability and scale of image files, as CSV or JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from cyclopts import Parameter
+
+from scalechannels.commands.ending import clear_ending
+from scalechannels.commands.train import Device, require_device
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Values = Literal["digits", "unit"]
+BATCH = 64
+
+
+class Prediction(NamedTuple):
+    """What a network says about one image."""
+
+    path: str
+    label: str
+    probability: float
+    scale: float | None
+    """σ of the channel that contributes most; None for networks without channels."""
+    at_edge: bool | None
+    """Whether that channel is the first or last of the grid: the object may be smaller or larger still."""
+    contributions: list[float] | None
+    """The share of every channel in the winning class."""
+
+
+def predict(
+    network: Annotated[Path, Parameter(help="The folder of a run or of a saved network.")],
+    images: Annotated[list[Path], Parameter(help="Image files, or folders that are searched for them.")],
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(help="A .csv or .json file; by default CSV on the screen.")] = None,
+    invert: Annotated[
+        bool, Parameter(help="For dark objects on a light ground: black becomes white.", negative=())
+    ] = False,
+    values: Annotated[
+        Values | None,
+        Parameter(help="What the network learnt from: digits (−0.76 to 0.76) or unit (0 to 1)."),
+    ] = None,
+    device: Device = None,
+) -> None:
+    """Class, probability and estimated scale of images, and what each scale channel contributes.
+
+    The object is looked for at the centre of its image, which may have any size. The scale is the σ of the
+    strongest channel, which looks at σ·28 pixels (σ·32 for CIFAR-10); at_edge says that it is the first or
+    last of the grid, so that the object may be smaller or larger still.
+
+    Networks for digits learnt white digits on black: each image is made grey, its darkest pixel becomes
+    −0.76 and its brightest 0.76, as in MNIST Large Scale. Give --invert for ink on paper. Networks for
+    colour images take 0 to 1. Files that cannot be read are named and left out, and the exit code is 1.
+
+    Examples: scalechannels predict runs/NAME digit.png;
+    scalechannels predict runs/NAME scans/ --invert --out classes.csv
+    """
+    with clear_ending():
+        if out is not None and out.suffix.lower() not in (".csv", ".json"):
+            raise ValueError(f"--out takes a .csv or a .json file, got {out}")
+        from scalechannels.commands.evaluate import open_network
+
+        loaded = open_network(network).to(require_device(device))
+        paths = image_paths(images)
+        reader = Reader(
+            getattr(loaded.backbone, "channels", 3) == 1, values or values_of(network, loaded), invert
+        )
+        predictions = list(predict_images(loaded, reader, paths, class_names(network)))
+        text = (
+            as_json(predictions)
+            if out is not None and out.suffix.lower() == ".json"
+            else as_csv(predictions, list(getattr(loaded, "grid", ())))
+        )
+        if out is None:
+            print(text, end="")
+        else:
+            from scalechannels.data.storage import atomic_path
+
+            with atomic_path(out) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+            print(f"{out}: {len(predictions)} of {len(paths)} images")
+        if reader.dark_on_light and not invert:
+            print(
+                f"warning: {reader.dark_on_light} of {len(paths)} images look dark on light, and this "
+                "network learnt light on dark: try --invert",
+                file=sys.stderr,
+            )
+        if reader.unreadable:
+            sys.exit(1)
+
+
+class Reader:
+    """Reads files as the network wants them, and keeps account of those that it cannot."""
+
+    def __init__(self, grey: bool, values: Values, invert: bool) -> None:
+        self.grey, self.values, self.invert = grey, values, invert
+        self.unreadable = 0
+        self.dark_on_light = 0
+
+    def read(self, paths: Iterable[Path]) -> Iterator[tuple[Path, Tensor]]:
+        """Every readable path with its image (C, H, W); the others are named on stderr."""
+        from scalechannels.data.folder import UnreadableImageError, read_image
+
+        for path in paths:
+            try:
+                image = read_image(path, grey=self.grey)
+            except UnreadableImageError as error:
+                print(f"error: {error}", file=sys.stderr)
+                self.unreadable += 1
+                continue
+            if self.invert:
+                image = 1 - image
+            if self.values == "digits":
+                self.dark_on_light += bool(_border_mean(image) > (image.amin() + image.amax()) / 2)
+                image = as_digits(image)
+            yield path, image
+
+
+def as_digits(image: Tensor) -> Tensor:
+    """Values from 0 to 1 as MNIST Large Scale has them: I from 0 to 255, then (2/π)·arctan(0.02·(I − 128)).
+
+    An image of one grey is all background.
+    """
+    import math
+
+    from scalechannels.data.mnist_large_scale import GAIN, MIDDLE
+
+    contrast = image.amax() - image.amin()
+    stretched = (image - image.amin()) / contrast.clamp_min(1e-6) * 255
+    return 2 / math.pi * (GAIN * (stretched - MIDDLE)).atan()
+
+
+def predict_images(
+    network: Any, reader: Reader, paths: Sequence[Path], classes: Sequence[str] | None
+) -> Iterator[Prediction]:
+    """One prediction for each readable image, in order; neighbours of one size go through together."""
+    import torch
+
+    waiting: list[tuple[Path, Tensor]] = []
+    with torch.inference_mode():
+        for path, image in reader.read(paths):
+            if waiting and (len(waiting) == BATCH or waiting[0][1].shape != image.shape):
+                yield from _predict_batch(network, waiting, classes)
+                waiting = []
+            waiting.append((path, image))
+        if waiting:
+            yield from _predict_batch(network, waiting, classes)
+
+
+def _predict_batch(
+    network: Any, batch: Sequence[tuple[Path, Tensor]], classes: Sequence[str] | None
+) -> Iterator[Prediction]:
+    import torch
+
+    from scalechannels.training.evaluate import outputs
+
+    device = next(network.parameters()).device
+    images = torch.stack([image for _, image in batch]).to(device)  # (B, C, H, W)
+    try:
+        logits, shares = outputs(network, images)  # (B, K) and (B, S) or None
+    except ValueError as error:
+        raise ValueError(f"{batch[0][0]}: {error}") from error
+    probabilities, labels = logits.softmax(1).max(1)
+    for index, (path, _) in enumerate(batch):
+        label = int(labels[index])
+        named = classes[label] if classes is not None else str(label)
+        scale = at_edge = contributions = None
+        if shares is not None:
+            strongest = int(shares[index].argmax())
+            scale, at_edge = network.grid[strongest], strongest in (0, len(network.grid) - 1)
+            contributions = shares[index].tolist()
+        yield Prediction(str(path), named, float(probabilities[index]), scale, at_edge, contributions)
+
+
+def image_paths(given: Sequence[Path]) -> list[Path]:
+    """The files as given, and every image below the folders, in the order of their names."""
+    from scalechannels.data.folder import SUFFIXES
+
+    paths: list[Path] = []
+    for path in given:
+        if path.is_dir():
+            inside = [
+                found
+                for found in sorted(path.rglob("*"))
+                if found.suffix.lower() in SUFFIXES and not found.name.startswith(".") and found.is_file()
+            ]
+            if not inside:
+                raise ValueError(f"no images ({', '.join(SUFFIXES)}) in {path}")
+            paths += inside
+        elif path.exists():
+            paths.append(path)
+        else:
+            raise FileNotFoundError(f"{path} does not exist; give image files or folders of them")
+    return paths
+
+
+def values_of(folder: Path, network: Any) -> Values:
+    """The range of values that a network learnt from: what its run says, else by its colour channels."""
+    from scalechannels.commands.evaluate import run_config
+
+    config = run_config(folder)
+    if config is not None:
+        return "unit" if config.data.name == "cifar10" else "digits"
+    return "digits" if getattr(network.backbone, "channels", 3) == 1 else "unit"
+
+
+def class_names(folder: Path) -> list[str] | None:
+    """The names of a run's classes; None where no run says them."""
+    from scalechannels.training.runs import RESULT
+
+    path = folder / RESULT
+    return json.loads(path.read_text(encoding="utf-8"))["classes"] if path.exists() else None
+
+
+def as_csv(predictions: Sequence[Prediction], scales: Sequence[float]) -> str:
+    """One line for each image; one column for each channel."""
+    from scalechannels.commands.table import size_name
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    heads = ["path", "class", "probability", "scale", "at_edge"]
+    channels = [f"channel_{size_name(scale)}" for scale in scales]
+    writer.writerow(heads + channels)
+    for one in predictions:
+        scale = "" if one.scale is None else f"{one.scale:.4g}"
+        edge = "" if one.at_edge is None else str(one.at_edge).lower()
+        shares = [f"{share:.4f}" for share in one.contributions or [float("nan")] * len(channels)]
+        writer.writerow([one.path, one.label, f"{one.probability:.4f}", scale, edge, *shares])
+    return text.getvalue()
+
+
+def as_json(predictions: Sequence[Prediction]) -> str:
+    rows = [
+        {"class" if key == "label" else key: value for key, value in one._asdict().items()}
+        for one in predictions
+    ]
+    return json.dumps(rows, indent=1) + "\n"
+
+
+def _border_mean(image: Tensor) -> Tensor:
+    """The mean of the outermost rows and columns of (C, H, W)."""
+    import torch
+
+    edges = (image[:, 0], image[:, -1], image[:, :, 0], image[:, :, -1])
+    return torch.cat([edge.flatten() for edge in edges]).mean()

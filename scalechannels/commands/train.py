@@ -1,0 +1,147 @@
+"""`scalechannels train`: one run, from options and a config file to a trained and tested network."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from scalechannels.commands.ending import clear_ending
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+
+Device = Annotated[
+    Literal["cpu", "cuda"] | None,
+    Parameter(help="Where to compute; by default on the GPU where there is one."),
+]
+Root = Annotated[
+    Path | None,
+    Parameter(help="Folder of the raw data; by default $SCALECHANNELS_DATA, else the user's cache."),
+]
+Split = Annotated[
+    Literal["validation", "test"], Parameter(help="What is tested: choose on validation, report on test.")
+]
+Sizes = Annotated[
+    tuple[float, ...] | None, Parameter(help="The sizes to test at; by default all that the data has.")
+]
+
+
+def config_file(app: App, commands: tuple[str, ...], arguments: Any) -> None:
+    """Options that are not on the command line are taken from the file that --config names."""
+    from cyclopts.config import Dict
+
+    named = [
+        token.value for argument in arguments if argument.name == "--config" for token in argument.tokens
+    ]
+    if not named:
+        return
+    with clear_ending():
+        values = RunConfig.from_toml(named[0]).as_dict()
+    given: dict[str, Any] = {
+        section: {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()}
+        for section, fields in values.items()
+    }
+    for section, fields in given.items():
+        given[section] = {key: value for key, value in fields.items() if value is not None}
+    for command in reversed(commands):
+        given = {command: given}
+    Dict(data=given, source=named[0])(app, commands, arguments)
+
+
+app = App(name="train", config=(config_file,))
+
+
+@app.default
+def train(
+    *,
+    config: Annotated[
+        Path | None, Parameter(help="A TOML file with the tables [data], [network] and [training].")
+    ] = None,
+    data: DataConfig | None = None,
+    network: NetworkConfig | None = None,
+    training: TrainingConfig | None = None,
+    out: Annotated[Path, Parameter(help="The folder of all runs; each has its own folder in it.")] = Path(
+        "runs"
+    ),
+    device: Device = None,
+    root: Root = None,
+    split: Split = "test",
+    sizes: Sizes = None,
+    log: Annotated[
+        bool, Parameter(help="Write TensorBoard events beside the checkpoints.", negative=())
+    ] = False,
+) -> None:
+    """Train a network, test it at many sizes, and keep both. The paper's recipe is the default.
+
+    A run is named by its configuration. Started again, it goes on after its last complete epoch, whether it
+    was stopped or killed; a finished run says that it is done. Options override the config file.
+
+    Examples:
+    scalechannels train --data.name mnist --data.sizes 2 --network.name fovavg;
+    scalechannels train --config runs/NAME/config.toml --training.seed 1;
+    torchrun --nproc-per-node 2 -m scalechannels.cli train --data.samples 2000
+    """
+    wanted = RunConfig(data or DataConfig(), network or NetworkConfig(), training or TrainingConfig())
+    continued = "stopped; the same command goes on after the last complete epoch"
+    with clear_ending(continued):
+        run, was_done = train_run(wanted, out, device, root, split, sizes, log)
+        show(run, was_done)
+
+
+def train_run(
+    config: RunConfig,
+    out: Path,
+    device: str | None = None,
+    root: Path | None = None,
+    split: Literal["validation", "test"] = "test",
+    sizes: Sequence[float] | None = None,
+    log: bool = False,
+) -> tuple[Any, bool]:
+    """The run, trained, and whether it was done before."""
+    import torch
+
+    from scalechannels.training.fit import fit
+    from scalechannels.training.runs import Run
+
+    require_sizes(sizes)
+    place = require_device(device)
+    resolved = config.resolve(torch.device(place).type)
+    was_done = Run(resolved, out / resolved.name).done
+    (run,) = fit([config], out, device=place, root=root, split=split, sizes=sizes, log=log)
+    return run, was_done
+
+
+def require_device(device: str | None) -> str:
+    """The device to compute on; a clear error where there is none of that kind."""
+    import torch
+
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("--device cuda: this machine has no CUDA device that PyTorch can use; take cpu")
+    return device or ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def require_sizes(sizes: Sequence[float] | None) -> None:
+    if sizes is not None and not all(0 < size < float("inf") for size in sizes):
+        raise ValueError(f"--sizes takes positive sizes, such as 0.5 1 2, got {' '.join(map(str, sizes))}")
+
+
+def show(run: Any, was_done: bool) -> None:
+    """The table of a finished run, and where it is; only the process that writes says it."""
+    import os
+
+    if int(os.environ.get("RANK", 0)) > 0:
+        return
+    from scalechannels.commands.table import accuracies, accuracy_table
+
+    result = run.result()
+    evaluation = result["evaluation"]
+    columns = {run.config.network.name: accuracies(evaluation["sizes"])}
+    print(accuracy_table(columns, run.config.data.sizes))
+    images, seconds = evaluation["sizes"][0]["images"], result["seconds"]["training"]
+    print(f"\n{images:,} images of each size, {evaluation['split']} split; ", end="")
+    print(f"{len(result['history'])} epochs in {seconds:.0f} s")
+    print(run.folder)
+    if was_done:
+        print("This run was done before: nothing was trained.", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""Reports: self-contained pages and the pictures in them."""
