@@ -51,12 +51,12 @@ def sweep(
         outcomes = _on_ray(unique, Path(folder), cpus, gpus, options)
     else:
         outcomes = _here(unique, Path(folder), options)
-    for count, (config, outcome) in enumerate(outcomes, 1):
+    for count, (config, name, outcome) in enumerate(outcomes, 1):
         if isinstance(outcome, Run):
             done[config] = outcome
-            say(f"{count}/{len(unique)} {outcome.config.name}: done")
+            say(f"{count}/{len(unique)} {name}: done")
         else:
-            failed.append(f"{config.name}: {type(outcome).__name__}: {outcome}")
+            failed.append(f"{name}: {type(outcome).__name__}: {outcome}")
             say(f"{count}/{len(unique)} {failed[-1]}")
     if failed:
         raise RuntimeError(
@@ -66,7 +66,8 @@ def sweep(
     return [done[configs[keys.index(key)]] for key in keys]
 
 
-Outcome = tuple[RunConfig, "Run | Exception"]
+Outcome = tuple[RunConfig, str, "Run | Exception"]
+"""The run as it was given, its name, and how it ended."""
 
 
 def _here(configs: Sequence[RunConfig], folder: Path, options: dict[str, Any]) -> Iterator[Outcome]:
@@ -82,11 +83,12 @@ def _here(configs: Sequence[RunConfig], folder: Path, options: dict[str, Any]) -
     )
     for part in parts:
         try:
-            yield from zip(part, fit(part, folder, **options), strict=True)
+            for config, run in zip(part, fit(part, folder, **options), strict=True):
+                yield config, run.config.name, run
         except Exception as error:
             for config in part:  # some may have been done before another failed
                 run = Run.open(folder, config.resolve(device.type))
-                yield config, run if run.done else error
+                yield config, run.config.name, run if run.done else error
 
 
 def _on_ray(
@@ -111,12 +113,14 @@ def _on_ray(
         while waiting:
             (finished,), _ = ray.wait(list(waiting), num_returns=1)
             config = waiting.pop(finished)
+            name = config.resolve("cuda" if gpus else "cpu").name
             try:
-                yield config, ray.get(finished)
+                run = ray.get(finished)
+                yield config, run.config.name, run
             except ray.exceptions.RayTaskError as error:
-                yield config, error.cause if isinstance(error.cause, Exception) else error
+                yield config, name, error.cause if isinstance(error.cause, Exception) else error
             except ray.exceptions.RayError as error:
-                yield config, error
+                yield config, name, error
     finally:
         if started:
             ray.shutdown()

@@ -41,7 +41,7 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path) -> None:
     with pytest.raises(RuntimeError, match=r"(?s)1 of 2 runs failed.*FloatingPointError.*training\.rate"):
         sweep(configs, tmp_path, report=lines.append, **OPTIONS)
     assert Run.open(tmp_path, configs[1].resolve()).done
-    assert "FloatingPointError" in lines[0]
+    assert lines[0].startswith(f"1/2 {configs[0].resolve().name}: FloatingPointError")
     assert lines[1].endswith("done")
 
 
