@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_ALL := $(VENV)/.ready-all
 
-.PHONY: test test-all lint bench clean
+.PHONY: test test-all quickstart lint bench clean
 
 test: $(READY)
 	$(BIN)/python -m pytest -m "not slow"
 
 test-all: test $(READY_ALL)
 	$(BIN)/python -m pytest -m "slow"
+
+quickstart: $(READY)
+	$(BIN)/scalechannels quickstart
 
 lint: $(READY)
 	$(BIN)/ruff check .

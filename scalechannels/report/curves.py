@@ -27,7 +27,7 @@ def accuracy_curves(
         raise ValueError(f"one or two curves fit into this picture, got {list(columns)}")
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.4, 4.4), facecolor=PANEL, layout="constrained")
+    figure = Figure(figsize=(7.2, 4.2), facecolor=PANEL, layout="constrained")
     axes = figure.add_subplot(facecolor=PANEL)
     size_axis(axes, sorted({size for column in columns.values() for size in column}))
     axes.set_xlabel("size of the digits in the test", color=SOFT)

@@ -43,8 +43,7 @@ figure { margin: 1rem 0; padding: 1rem; }
 figure svg { display: block; width: 100%; height: auto; }
 figcaption { margin-top: 0.6rem; line-height: 1.45; }
 .scroll { overflow-x: auto; }
-.scroll svg { min-width: 34rem; }
-.sheet { display: grid; grid-template-columns: repeat(auto-fill, minmax(4.6rem, 1fr)); gap: 0.5rem; }
+.sheet { display: grid; grid-template-columns: repeat(auto-fit, minmax(4.2rem, 1fr)); gap: 0.5rem; }
 .sheet div { text-align: center; font-size: 0.85rem; color: var(--soft); }
 .sheet img { display: block; width: 100%; border-radius: 4px; }
 .sheet .marked { color: var(--first); font-weight: 650; }

@@ -77,8 +77,8 @@ def quickstart_page(
                 selection_picture(sizes, scales, [entry["selection"] for entry in results[channels]]),
                 "The share of each scale channel in the answer, for each size of the digits",
             ),
-            "The darker, the larger the channel's share in the winning class, averaged over the test digits. "
-            "Where the diagonal meets the end of the grid, accuracy falls.",
+            "The stronger the colour, the larger the channel's share in the winning class, averaged over "
+            "the test digits. Where the diagonal meets the end of the grid, accuracy begins to fall.",
         ),
         html.heading("All figures"),
         html.table(
@@ -102,7 +102,7 @@ def quickstart_page(
         html.commands(
             "from scalechannels import LogMeanExpOverScales, ScaleChannelNetwork, ScaleGrid",
             "",
-            "grid = ScaleGrid.from_sizes(training=60, deployment=(30, 240), window=224)  # in pixels",
+            "grid = ScaleGrid.from_sizes(training=200, deployment=(100, 800), window=224)  # in pixels",
             "network = ScaleChannelNetwork(backbone, grid, LogMeanExpOverScales(), window=224)",
         ),
         html.heading("How this was made"),

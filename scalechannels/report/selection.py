@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def selection_picture(
     sizes: Sequence[float], scales: Sequence[float], shares: Sequence[Sequence[float]]
 ) -> Figure:
-    """A heat map: test sizes across, channels upwards, the darker the larger the channel's share.
+    """A heat map: test sizes across, channels upwards; the stronger the colour, the larger the share.
 
     shares   for each size, the mean contribution of each channel to the winning class
     """
@@ -26,7 +26,7 @@ def selection_picture(
 
     if len(shares) != len(sizes) or any(len(row) != len(scales) for row in shares):
         raise ValueError(f"one share for each of {len(sizes)} sizes and {len(scales)} channels is needed")
-    figure = Figure(figsize=(8.4, 6.4), facecolor=PANEL, layout="constrained")
+    figure = Figure(figsize=(7.2, 6.0), facecolor=PANEL, layout="constrained")
     axes = figure.add_subplot(facecolor=PANEL)
     strongest = max(max(row) for row in shares)
     for column, row in enumerate(shares):
