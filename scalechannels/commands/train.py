@@ -78,8 +78,7 @@ def train(
     A run is named by its configuration. Started again, it goes on after its last complete epoch, whether it
     was stopped or killed; a finished run says that it is done. Options override the config file.
 
-    Examples:
-    scalechannels train --data.name mnist --data.sizes 2 --network.name fovavg;
+    Examples: scalechannels train --data.name mnist --data.sizes 2 --network.name fovavg;
     scalechannels train --config runs/NAME/config.toml --training.seed 1;
     torchrun --nproc-per-node 2 -m scalechannels.cli train --data.samples 2000
     """

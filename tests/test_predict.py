@@ -1,0 +1,160 @@
+"""`scalechannels predict`: files in, classes and scales out, by the convention of training."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from scalechannels import ScaleGrid, cnn, fovlse, scale_contributions
+from scalechannels.cli import main
+from scalechannels.commands.predict import as_digits
+from scalechannels.data.strokes import BACKGROUND, strokes
+
+
+def run(*words: object) -> int:
+    try:
+        main(["predict", *(str(word) for word in words)])
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    fovlse(ScaleGrid(0.5, 2, ratio=2)).save_pretrained("net")
+    (tmp_path / "digits").mkdir()
+    return tmp_path
+
+
+def save(path: Path, values: torch.Tensor) -> None:
+    """Values from 0 to 1, (H, W), as a grey PNG."""
+    Image.fromarray((values * 255).round().byte().numpy()).save(path)
+
+
+def ink(count: int = 3, scale: float = 1.0, size: int = 112) -> torch.Tensor:
+    """Digits from 0 to 1 before the arctan of MNIST Large Scale, (N, H, W)."""
+    shown = strokes(count, 0).render(scale, size)[:, 0]  # −0.76 to 0.76
+    return ((torch.tan(shown * torch.pi / 2) / 0.02 + 128) / 255).clamp(0, 1)
+
+
+def test_files_become_the_values_of_training() -> None:
+    digits = strokes(3, 0).render(1.0)[:, 0]
+    for made, digit in zip(ink(), digits, strict=True):
+        assert (as_digits(made) - digit).abs().max() < 0.01
+        faint = 0.3 + 0.4 * made  # a picture of little contrast is stretched, as the recipe does
+        assert (as_digits(faint) - digit).abs().max() < 0.01
+    assert torch.allclose(as_digits(torch.full((1, 5, 5), 0.7)), torch.tensor(BACKGROUND).float())
+
+
+def test_csv_on_the_screen_says_what_the_network_says(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import scalechannels
+
+    for number, image in enumerate(ink()):
+        save(here / "digits" / f"{number}.png", image)
+    assert run("net", "digits") == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    found = rows(said.out)
+    assert [row["path"] for row in found] == [f"digits/{number}.png" for number in range(3)]
+    images = torch.stack([as_digits((image * 255).round() / 255) for image in ink()])[:, None]
+    network = scalechannels.load("net")
+    with torch.inference_mode():
+        probabilities = network(images).softmax(1)
+    shares = scale_contributions(network, images)
+    for index, row in enumerate(found):
+        assert int(row["class"]) == int(probabilities[index].argmax())
+        assert float(row["probability"]) == pytest.approx(float(probabilities[index].max()), abs=1e-4)
+        strongest = int(shares[index].argmax())
+        assert float(row["scale"]) == (0.5, 1, 2)[strongest]
+        assert row["at_edge"] == str(strongest != 1).lower()
+        given = [float(row[f"channel_{name}"]) for name in ("0.5", "1", "2")]
+        assert given == pytest.approx(shares[index].tolist(), abs=1e-4)
+
+
+def test_invert_is_for_ink_on_paper_and_is_suggested(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save(here / "white.png", ink(1)[0])
+    save(here / "black.png", 1 - ink(1)[0])
+    assert run("net", "white.png") == 0
+    white = capsys.readouterr()
+    assert white.err == ""
+    assert run("net", "black.png") == 0
+    assert "1 of 1 images look dark on light" in capsys.readouterr().err
+    assert run("net", "black.png", "--invert") == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert said.out == white.out.replace("white", "black")
+
+
+def test_json_holds_the_same_and_images_may_have_any_size(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(here / "large.png", ink(1, 2.0, 150)[0])
+    Image.new("RGB", (40, 30), "teal").save("colour.jpg")
+    assert run("net", "large.png", "colour.jpg", "--out", "new/classes.json") == 0
+    found = json.loads((here / "new" / "classes.json").read_text())
+    assert [row["path"] for row in found] == ["large.png", "colour.jpg"]
+    assert set(found[0]) == {"path", "class", "probability", "scale", "at_edge", "contributions"}
+    assert sum(found[0]["contributions"]) == pytest.approx(1)
+    assert "2 of 2 images" in capsys.readouterr().out
+    assert run("net", "large.png", "colour.jpg", "--out", "classes.csv") == 0
+    assert [row["class"] for row in rows((here / "classes.csv").read_text())] == [
+        row["class"] for row in found
+    ]
+
+
+def test_corrupt_files_are_named_and_the_others_are_done(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(here / "digits" / "a.png", ink(1)[0])
+    (here / "digits" / "b.png").write_text("no image")
+    save(here / "digits" / "c.png", ink(1)[0])
+    assert run("net", "digits") == 1
+    said = capsys.readouterr()
+    assert [row["path"] for row in rows(said.out)] == ["digits/a.png", "digits/c.png"]
+    assert said.err.startswith("error: digits/b.png: ")
+    assert said.err.count("\n") == 1
+
+
+def test_the_plain_network_has_no_scale_and_says_which_image_it_cannot_take(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cnn().save_pretrained("plain")
+    save(here / "a.png", ink(1)[0])
+    save(here / "small.png", ink(1, size=100)[0])
+    assert run("plain", "a.png") == 0
+    (row,) = rows(capsys.readouterr().out)
+    assert list(row) == ["path", "class", "probability", "scale", "at_edge"]
+    assert row["scale"] == ""
+    assert run("plain", "a.png", "small.png") == 1
+    assert "error: small.png: the plain CNN takes images of 112x112" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("net", "nowhere.png"), "nowhere.png does not exist"),
+        (("net", "digits"), "no images (.png, .jpg"),
+        (("digits", "a.png"), "digits is no saved network"),
+        (("net", "a.png", "--out", "x.txt"), "--out takes a .csv or a .json file, got x.txt"),
+    ],
+)
+def test_what_a_user_can_mend_is_one_line(
+    words: tuple[str, ...], message: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(here / "a.png", ink(1)[0])
+    assert run(*words) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith("error: ")
+    assert message in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""

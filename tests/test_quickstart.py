@@ -1,0 +1,95 @@
+"""The quickstart: a small one in full, and the whole one with the claim that it makes."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from scalechannels.commands.quickstart import NAMES, Effort, configs, run_quickstart
+from scalechannels.report import page
+from scalechannels.report.curves import accuracy_curves
+from scalechannels.report.selection import selection_picture
+from scalechannels.training import datasets
+
+SMALL = Effort(samples=64, epochs=1, tested=20, sizes=(0.5, 1.0, 2.0, 4.0, 8.0), ratio=2**1.5)
+
+
+def test_a_small_quickstart_writes_a_report_that_needs_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(datasets, "STROKES_TEST", 40)
+    report = run_quickstart(tmp_path / "q", effort=SMALL)
+    said = capsys.readouterr().out
+    for line in ("1/3  Training: scale channels", "2/3  Training: plain CNN", "3/3  Testing both", "trained"):
+        assert line in said
+    result = json.loads((tmp_path / "q" / "result.json").read_text())
+    assert tuple(result["evaluation"]) == NAMES
+    for entries in result["evaluation"].values():
+        assert [entry["size"] for entry in entries] == list(SMALL.sizes)
+        assert {entry["images"] for entry in entries} == {20}
+    text = report.read_text(encoding="utf-8")
+    assert not re.search(r"""(src|href)=["'](?!data:|#)""", text)  # nothing is loaded from elsewhere
+    assert "http" not in re.sub(r'xmlns(:xlink)?="[^"]*"', "", text)
+    assert text.count("<svg") == 2
+    assert text.count("data:image/png;base64,") == 9
+    assert "#1f6fd0" not in text.split("</style>")[1]  # pictures take their colours from the page
+    for name in NAMES:
+        for entry in result["evaluation"][name]:
+            assert f"{entry['accuracy']:.1f} %" in text
+    assert (tmp_path / "q" / "accuracy.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_second_quickstart_trains_nothing_and_finds_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(datasets, "STROKES_TEST", 40)
+    results = []
+    for _ in range(2):
+        run_quickstart(tmp_path, effort=SMALL)
+        results.append(json.loads((tmp_path / "result.json").read_text()))
+        weights = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/model.safetensors")}
+        results[-1]["weights"] = {str(path): stamp for path, stamp in weights.items()}
+    first, second = results
+    assert len(first["weights"]) == 2
+    assert second["weights"] == first["weights"]
+    assert second["evaluation"] == first["evaluation"]
+
+
+def test_both_networks_learn_the_same_images_by_the_same_recipe() -> None:
+    scales, plain = configs("mnist", Effort())
+    assert scales.data == plain.data
+    assert scales.training == plain.training
+    assert scales.data.sizes == (1.0,)
+    assert len(Effort().sizes) >= 9
+    assert (Effort().sizes[0], Effort().sizes[-1]) == (0.5, 8)
+
+
+def test_text_on_a_page_is_escaped() -> None:
+    made = page.page("a < b", "<script>", page.paragraph("1 & 2"), page.table(["<h>"], [["<td>"]]))
+    assert "<script>" not in made
+    assert "<title>a &lt; b</title>" in made
+    assert "1 &amp; 2" in made
+    assert "<td>&lt;td&gt;</td>" in made
+
+
+def test_pictures_refuse_what_they_cannot_show() -> None:
+    with pytest.raises(ValueError, match="one or two curves"):
+        accuracy_curves({}, [1.0])
+    with pytest.raises(ValueError, match="2 sizes and 3 channels"):
+        selection_picture([1, 2], [1, 2, 4], [[0.1, 0.9], [0.5, 0.5]])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_quickstart_shows_the_point(tmp_path: Path) -> None:
+    run_quickstart(tmp_path)
+    result = json.loads((tmp_path / "result.json").read_text())
+    channels, plain = (
+        {entry["size"]: entry["accuracy"] for entry in result["evaluation"][name]} for name in NAMES
+    )
+    assert len(channels) == 17
+    assert all(accuracy >= 95 for size, accuracy in channels.items() if 0.5 <= size <= 4.001)
+    assert plain[1.0] >= 95  # it did learn
+    assert plain[4.0] <= 40  # and it does not know other sizes
+    assert plain[0.5] <= 60
