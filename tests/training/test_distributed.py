@@ -24,6 +24,7 @@ from scalechannels.training.runs import Run
 from scalechannels.training.trainer import shuffled
 
 TESTS = Path(__file__).parent
+PATHS = os.pathsep.join(map(str, (TESTS, TESTS.parents[1])))  # this package, not an installed one
 
 
 def torchrun(count: int, script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -32,7 +33,7 @@ def torchrun(count: int, script: str, *arguments: object) -> subprocess.Complete
         "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1",
         script, *map(str, arguments),
     ]  # fmt: skip
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": str(TESTS)}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": PATHS}
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=250)
 
 

@@ -28,6 +28,7 @@ R, B = 3, 5
 @pytest.fixture
 def double(monkeypatch) -> torch.dtype:
     """The stack computes batch norm and logits in float32 at least; here, in float64."""
+    monkeypatch.setattr(torch, "float32", torch.float64)
     monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
     return torch.float64
 
@@ -107,7 +108,8 @@ def test_one_step_has_the_gradients_and_statistics_of_the_networks(name, double)
     copies = [copy.deepcopy(network) for network in case.networks]
     with torch.no_grad():
         for parameter in case.stack.parameters():
-            parameter.copy_(parameter.grad)  # unstacked below, gradients land where the weights would
+            # Unstacked below, gradients land where the weights would. A bias before batch norm has none.
+            parameter.copy_(parameter.grad if parameter.requires_grad else torch.zeros(()))
     case.stack.unstack(copies)
     for run, network in enumerate(case.networks):
         network.train()
@@ -138,7 +140,7 @@ def test_runs_do_not_see_each_other(name) -> None:
     case.stack.train()
     before = case.stack(case.inputs)[1]
     case.loss(before).backward()
-    for parameter in case.stack.parameters():
+    for parameter in (found for found in case.stack.parameters() if found.requires_grad):
         assert parameter.grad is not None
         assert float(parameter.grad[[0, 2]].abs().max()) == 0  # from run 1's loss
     changed = case.inputs.clone()
@@ -146,13 +148,24 @@ def test_runs_do_not_see_each_other(name) -> None:
     torch.testing.assert_close(case.stack(changed)[1], before, rtol=0, atol=0)
 
 
-def test_a_product_in_pieces_is_the_product(monkeypatch) -> None:
+@pytest.mark.parametrize("piece_rows", [1, 7, 60, 1000])
+def test_a_product_has_its_gradients_whatever_the_pieces(monkeypatch, double, piece_rows) -> None:
+    monkeypatch.setattr(stacked, "PIECE_ROWS", piece_rows)
     draw = torch.Generator().manual_seed(0)
-    rows = torch.randn(R, 60, 7, generator=draw, dtype=torch.float64)
-    weight = torch.randn(R, 7, 5, generator=draw, dtype=torch.float64)
-    for piece_rows in (1, 7, 60, 1000):
-        monkeypatch.setattr(stacked, "PIECE_ROWS", piece_rows)
-        torch.testing.assert_close(stacked._product(rows, weight), rows @ weight)
+    rows, weight, pull = (
+        torch.randn(R, *shape, generator=draw, dtype=double) for shape in ((60, 7), (7, 5), (60, 5))
+    )
+    for with_rows in (False, True):
+        found, wanted = (
+            [rows.clone().requires_grad_(with_rows), weight.clone().requires_grad_()] for _ in range(2)
+        )
+        outputs = stacked._product(*found), torch.bmm(*wanted)
+        torch.testing.assert_close(*outputs)
+        for output in outputs:
+            (output * pull).sum().backward()
+        torch.testing.assert_close(found[1].grad, wanted[1].grad)
+        if with_rows:
+            torch.testing.assert_close(found[0].grad, wanted[0].grad)
 
 
 def test_what_cannot_be_stacked_is_refused() -> None:

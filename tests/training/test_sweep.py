@@ -11,6 +11,8 @@ from scalechannels.training import sweep as module
 from scalechannels.training.runs import Run
 from scalechannels.training.sweep import sweep
 
+TESTS = Path(__file__).parent
+PATHS = os.pathsep.join(map(str, (TESTS, TESTS.parents[1])))  # this package, not an installed one
 OPTIONS = {"device": "cpu", "sizes": SIZES}
 
 
@@ -136,7 +138,7 @@ print("\\n".join(lines))
 def test_a_task_that_dies_on_ray_goes_on_from_its_checkpoint(tmp_path) -> None:
     pytest.importorskip("ray", reason="the extra scalechannels[ray] is not installed")
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-                   "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(Path(__file__).parent)}  # fmt: skip
+                   "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": PATHS}  # fmt: skip
     environment.pop("RAY_ADDRESS", None)
     done = subprocess.run(
         [sys.executable, "-c", ON_RAY, str(tmp_path / "runs")],
