@@ -11,22 +11,14 @@ digits are synthetic: no value changes the amount of work. Without Pillow and sc
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import os
-import platform
 import statistics
-import subprocess
-import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from benchmarks.measure import environment, options, seconds, write
 from scalechannels.data.mnist_large_scale import TEST_SIZES, TRAINING_SCALES, large_scale
 
 IMAGES = 10_000
@@ -64,16 +56,6 @@ def one_image(digit: np.ndarray, scale: float) -> np.ndarray:
 
 def plain_loop(images: np.ndarray, scale: float) -> np.ndarray:
     return np.stack([one_image(digit, scale) for digit in images])
-
-
-def seconds(work: Callable[[], Any], device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    start = time.perf_counter()
-    work()
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
 
 
 def measure(device: torch.device, loop_images: int, repeats: int) -> dict[str, Any]:
@@ -114,41 +96,18 @@ def training_sets(device: torch.device) -> float:
     return seconds(make, device)
 
 
-def environment(device: torch.device) -> dict[str, Any]:
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    return {
-        "device": torch.cuda.get_device_name(device)
-        if device.type == "cuda"
-        else platform.processor() or "cpu",
-        "threads": torch.get_num_threads(),
-        "cores": os.cpu_count(),
-        "load_average": os.getloadavg() if hasattr(os, "getloadavg") else None,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "commit": commit.stdout.strip() or None,
-    }
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--device", default="cpu")
+    parser = options(__doc__)
     parser.add_argument("--loop-images", type=int, default=200, help="how many images the plain loop makes")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--output", type=Path, help="also write the JSON there")
-    options = parser.parse_args()
-    device = torch.device(options.device)
+    chosen = parser.parse_args()
+    device = torch.device(chosen.device)
     try:
         import PIL  # noqa: F401
         import scipy  # noqa: F401
     except ImportError:
-        options.loop_images = 0
+        chosen.loop_images = 0
     before = environment(device)
-    text = json.dumps(before | measure(device, options.loop_images, options.repeats), indent=2)
-    if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(text + "\n")
-    sys.stdout.write(text + "\n")
+    write({"environment": before} | measure(device, chosen.loop_images, chosen.repeats), chosen.output)
 
 
 if __name__ == "__main__":

@@ -10,17 +10,13 @@ by far more than its share (each small operation waits for both); the load avera
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
-import sys
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from benchmarks.data_generation import environment, seconds
+from benchmarks.measure import environment, options, seconds, write
 from scalechannels.data.strokes import BOX, Strokes, intensity, strokes
 
 SIZES = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -70,23 +66,16 @@ def measure(device: torch.device, count: int, plain_count: int, repeats: int) ->
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--device", default="cpu")
+    parser = options(__doc__)
     parser.add_argument("--images", type=int, default=4000)
     parser.add_argument("--plain-images", type=int, default=40, help="how many images the plain way draws")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--output", type=Path, help="also write the JSON there")
-    options = parser.parse_args()
-    device = torch.device(options.device)
+    chosen = parser.parse_args()
+    device = torch.device(chosen.device)
     before = environment(device)
-    start = seconds(lambda: strokes(options.images), torch.device("cpu"))
-    rows = measure(device, options.images, options.plain_images, options.repeats)
-    report = before | {"shapes_per_second": options.images / start, "rendering": rows}
-    text = json.dumps(report, indent=2)
-    if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(text + "\n")
-    sys.stdout.write(text + "\n")
+    start = seconds(lambda: strokes(chosen.images), torch.device("cpu"))
+    rows = measure(device, chosen.images, chosen.plain_images, chosen.repeats)
+    report = {"environment": before, "shapes_per_second": chosen.images / start, "rendering": rows}
+    write(report, chosen.output)
 
 
 if __name__ == "__main__":
