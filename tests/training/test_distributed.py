@@ -88,6 +88,7 @@ from torch import nn
 from scalechannels.training.distributed import joined, with_global_batch_norm
 torch.set_default_dtype(torch.float64)
 torch.Tensor.float = torch.Tensor.double
+device = torch.device(sys.argv[2])
 draw = torch.Generator().manual_seed(0)
 maps = torch.randn(6, 3, 5, 5, generator=draw) * 2 + 1
 pull = torch.randn(6, 3, 5, 5, generator=draw)
@@ -95,31 +96,41 @@ def norm():
     made = nn.BatchNorm2d(3)
     with torch.no_grad():
         made.weight.copy_(torch.tensor([0.5, 1.0, 2.0])); made.bias.copy_(torch.tensor([1.0, 0.0, -1.0]))
-    return made
-with joined(torch.device("cpu")) as processes:
+    return made.to(device)
+with joined(device) as processes:
+    assert dist.get_backend() == ("nccl" if device.type == "cuda" else "gloo")
+    maps, pull, share = maps.to(device), pull.to(device), slice(processes.rank, None, processes.count)
     one, whole = norm(), maps.clone().requires_grad_()
     (one(whole) * pull).sum().backward()
-    part, mine = with_global_batch_norm(norm()), maps[processes.rank :: 2].clone().requires_grad_()
-    (part(mine) * pull[processes.rank :: 2]).sum().backward()
+    part, mine = with_global_batch_norm(norm()), maps[share].clone().requires_grad_()
+    (part(mine) * pull[share]).sum().backward()
     for parameter in part.parameters():
         dist.all_reduce(parameter.grad)
-    torch.testing.assert_close(mine.grad, whole.grad[processes.rank :: 2])
+    torch.testing.assert_close(mine.grad, whole.grad[share])
     for name in ("weight", "bias"):
         torch.testing.assert_close(getattr(part, name).grad, getattr(one, name).grad)
     for name, value in one.state_dict().items():
         torch.testing.assert_close(part.state_dict()[name], value)
-    torch.testing.assert_close(part.eval()(mine), one.eval()(whole)[processes.rank :: 2])
-    assert processes.mean([float(processes.rank)]) == [0.5]
+    torch.testing.assert_close(part.eval()(mine), one.eval()(whole)[share])
+    assert processes.mean([float(processes.rank)]) == [(processes.count - 1) / 2]
+    processes.wait()
     (Path(sys.argv[1]) / f"good-{processes.rank}").touch()
 """
 
 
 @pytest.mark.slow
-def test_batch_norm_over_two_processes_is_that_of_the_whole_batch(tmp_path) -> None:
-    """Outputs, gradients and statistics, in float64 to rounding."""
-    done = torchrun(2, script(tmp_path, NORM), tmp_path)
+@pytest.mark.parametrize(
+    ("count", "device"),
+    [
+        (2, "cpu"),
+        pytest.param(1, "cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")),
+    ],
+)
+def test_batch_norm_over_processes_is_that_of_the_whole_batch(tmp_path, count, device) -> None:
+    """Outputs, gradients and statistics, in float64 to rounding; gloo on CPUs, NCCL on GPUs."""
+    done = torchrun(count, script(tmp_path, NORM), tmp_path, device)
     assert done.returncode == 0, done.stderr
-    assert {path.name for path in tmp_path.glob("good-*")} == {"good-0", "good-1"}
+    assert len(list(tmp_path.glob("good-*"))) == count
 
 
 TRAIN = """
