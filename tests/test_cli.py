@@ -165,6 +165,10 @@ def test_evaluate_writes_one_json_and_a_table(here: Path, capsys: pytest.Capture
         assert f"{entry['accuracy']:.2f} %" in said
     assert "σ = " in said
     assert said.splitlines()[-1] == "new/r.json"
+    assert run("evaluate", folder, "--sizes", 2, "--out", "test.json") == 0
+    other = json.loads((here / "test.json").read_text())["evaluation"]
+    assert other["split"] == "test"
+    assert other["sizes"][0]["selection"] != sizes[1]["selection"]
 
 
 def test_evaluate_needs_to_know_the_data_of_a_network_without_a_run(

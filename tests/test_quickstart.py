@@ -33,7 +33,7 @@ def test_a_small_quickstart_writes_a_report_that_needs_nothing_else(
     assert "http" not in re.sub(r'xmlns(:xlink)?="[^"]*"', "", text)
     assert text.count("<svg") == 2
     assert text.count("data:image/png;base64,") == 9
-    assert "#1f6fd0" not in text.split("</style>")[1]  # pictures take their colours from the page
+    assert "#1f6fd0" not in text.split("</head>")[1]  # pictures take their colours from the page
     for name in NAMES:
         for entry in result["evaluation"][name]:
             assert f"{entry['accuracy']:.1f} %" in text
