@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -70,19 +71,33 @@ def joined(device: torch.device) -> Iterator[Processes]:
         dist.destroy_process_group()
 
 
+class _Sum(torch.autograd.Function):
+    """The sum over all processes. Each one's share acts on the losses of all, so gradients are summed too."""
+
+    @staticmethod
+    def forward(ctx: Any, share: Tensor) -> Tensor:
+        total = share.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        total = gradient.clone()
+        dist.all_reduce(total)
+        return total
+
+
 class GlobalBatchNorm(nn.BatchNorm2d):
     """Batch norm over the batches of all processes, on any device."""
 
     def forward(self, maps: Tensor) -> Tensor:
         if not self.training:
             return super().forward(maps)
-        from torch.distributed.nn.functional import all_reduce
-
         exact = maps.float()
         count = exact.numel() / exact.shape[1] * dist.get_world_size()
-        mean = all_reduce(exact.sum((0, 2, 3))) / count  # (C,)
+        mean = _Sum.apply(exact.sum((0, 2, 3))) / count  # (C,)
         centred = exact - mean[:, None, None]
-        variance = all_reduce(centred.square().sum((0, 2, 3))) / count
+        variance = _Sum.apply(centred.square().sum((0, 2, 3))) / count
         assert self.running_mean is not None
         assert self.running_var is not None
         assert self.num_batches_tracked is not None
