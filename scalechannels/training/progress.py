@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -66,3 +67,19 @@ class Progress:
     def _begin(self, total: int, completed: int) -> None:
         if self.bar is not None and self.task is None:
             self.task = self.bar.add_task(self.label, total=total, completed=completed, detail="")
+
+
+def log_entry(folder: Path, entry: dict[str, float]) -> None:
+    """Add an epoch of a run's history to its TensorBoard events."""
+    with tensorboard_writer()(str(folder / "tensorboard")) as writer:
+        for name in ("loss", "rate"):
+            writer.add_scalar(name, entry[name], int(entry["epoch"]))
+
+
+def tensorboard_writer() -> Any:
+    """TensorBoard's SummaryWriter, or what to install for it."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise ImportError("TensorBoard is not installed: pip install 'scalechannels[log]'") from error
+    return SummaryWriter

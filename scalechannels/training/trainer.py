@@ -73,9 +73,7 @@ class Trainer:
         """One pass in the given order (R, steps, B): the mean loss of each run. A NaN in the loss ends it."""
         steps = order.shape[1]
         self._set_order(order)
-        self.rate.fill_(rate)
-        self.place.zero_()
-        self.losses.zero_()
+        self._begin(rate)
         if self.on_gpu and self.alone and self.graph is None:
             self._capture(steps)
         for step in range(0, steps, self.unroll):
@@ -85,6 +83,14 @@ class Trainer:
                 self.graph.replay()
             if report is not None:
                 report(step + self.unroll)
+        return self._end(steps, rate)
+
+    def _begin(self, rate: float) -> None:
+        self.rate.fill_(rate)
+        self.place.zero_()
+        self.losses.zero_()
+
+    def _end(self, steps: int, rate: float) -> list[float]:
         failed = int(self.failed_at)
         if failed >= 0:
             raise FloatingPointError(
@@ -102,7 +108,11 @@ class Trainer:
     def _step(self) -> None:
         assert self.order is not None
         chosen = self.order.index_select(1, self.place)[:, 0]  # (R, B)
-        losses = self.objective(self.inputs[self.data_of, chosen], self.labels[self.data_of, chosen])  # (R,)
+        self.learn(self.inputs[self.data_of, chosen], self.labels[self.data_of, chosen])
+
+    def learn(self, inputs: Tensor, labels: Tensor) -> None:
+        """One step on a batch (R, B, …) with its labels (R, B)."""
+        losses = self.objective(inputs, labels)  # (R,)
         self.optimiser.zero_grad(set_to_none=True)
         losses.sum().backward()
         self.update()

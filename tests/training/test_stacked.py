@@ -16,7 +16,7 @@ from scalechannels import ScaleChannelNetwork, ScaleGrid
 from scalechannels.backbones import CifarBackbone
 from scalechannels.data.image_set import ImageSet
 from scalechannels.pooling import MeanOverScales
-from scalechannels.training import fit, stacked
+from scalechannels.training import resident, stacked
 from scalechannels.training.build import build_network
 from scalechannels.training.stacked import StackedNetwork, can_stack, stack_networks
 
@@ -48,9 +48,11 @@ class Case:
         self.networks = [build_network(tiny(name, dropout=0.0, seed=r).resolve()) for r in range(R)]
         for network in self.networks:
             _disturb(network)
-        self.inputs, _ = fit._inputs(self.networks[0], sets, "float32", channels_last=True)
+        self.inputs, _ = resident.resident_inputs(self.networks[0], sets, "float32", channels_last=True)
         self.images = torch.stack([made.images for made in sets])  # (R, B, 1, H, W)
-        self.windows, self.cached = fit._inputs(self.networks[0], sets, "float32", channels_last=False)
+        self.windows, self.cached = resident.resident_inputs(
+            self.networks[0], sets, "float32", channels_last=False
+        )
         self.inputs, self.images, self.windows = (
             tensor.to(dtype) for tensor in (self.inputs, self.images, self.windows)
         )

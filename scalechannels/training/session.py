@@ -1,0 +1,246 @@
+"""The training of runs that share a shape: data on the device, the model, epochs, checkpoints, evaluation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from scalechannels.data.image_set import ImageSet
+from scalechannels.network import ScaleChannelNetwork
+from scalechannels.pretrained import Network
+from scalechannels.training.build import build_network
+from scalechannels.training.datasets import DataSets, EvaluationSplit, open_data, require_labels
+from scalechannels.training.distributed import (
+    Processes,
+    with_global_batch_norm,
+    without_global_batch_norm,
+)
+from scalechannels.training.evaluate import as_json, evaluate
+from scalechannels.training.progress import Progress, log_entry
+from scalechannels.training.resident import fits, resident_inputs, window_bytes
+from scalechannels.training.runs import Checkpoint, Run, environment
+from scalechannels.training.stacked import StackedNetwork, can_stack, stack_networks
+from scalechannels.training.streaming import StreamTrainer
+from scalechannels.training.trainer import Trainer, mix, shuffled
+
+
+class Alone(nn.Module):
+    """One network in the form of a stack of one: inputs (1, B, …) to logits (1, B, K)."""
+
+    def __init__(self, network: Network, cached: bool) -> None:
+        super().__init__()
+        self.network, self.cached = network, cached
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        if self.cached:
+            assert isinstance(self.network, ScaleChannelNetwork)
+            return self.network.from_stack(inputs[0])[None]
+        return self.network(inputs[0])[None]
+
+
+@dataclass(frozen=True)
+class How:
+    """How runs are trained; none of it changes what they are."""
+
+    root: Path | None = None
+    together: bool = False
+    compiled: bool | None = None
+    stream: bool = False
+    log: bool = False
+
+
+class Session:
+    """The training of runs that share a shape."""
+
+    def __init__(self, runs: Sequence[Run], device: torch.device, processes: Processes, how: How) -> None:
+        self.runs, self.device, self.processes, self.how = runs, device, processes, how
+        self.training = runs[0].config.training
+        self.seconds = {"data": 0.0, "training": 0.0, "evaluation": 0.0}
+        self.history: list[list[dict[str, float]]] = [[] for _ in runs]
+        self.data: list[DataSets] = []
+        self.data_of: list[int] = []
+        started = time.perf_counter()
+        streamed, sets = self._make_sets()
+        self.count = len(sets[0])
+        assert self.training.batch is not None
+        shuffled(self.count, self.training.batch, 0, 0)  # a batch that is too large is told before any work
+        channels, classes = sets[0].images.shape[1], len(self.data[0].classes)
+        self.networks = [build_network(run.config, channels, classes).to(device) for run in runs]
+        self.model, self.trainer = self._streamed(sets) if streamed else self._resident(sets)
+        self.seconds["data"] = time.perf_counter() - started
+
+    def _make_sets(self) -> tuple[bool, list[ImageSet]]:
+        """The training sets, each once, and whether they stay in main memory."""
+        wanted = list(dict.fromkeys(run.config.data for run in self.runs))
+        self.data_of = [wanted.index(run.config.data) for run in self.runs]
+        streamed = self.how.stream
+        try:
+            place = "cpu" if streamed else self.device
+            self.data = [open_data(data, place, self.how.root) for data in wanted]
+            sets = [data.training() for data in self.data]
+        except torch.OutOfMemoryError:
+            if len(self.runs) > 1:
+                raise
+            streamed = True
+            self.data = [open_data(wanted[0], "cpu", self.how.root)]
+            sets = [self.data[0].training()]
+        for data, made in zip(self.data, sets, strict=True):
+            require_labels(made.labels, len(data.classes))
+        return streamed, sets
+
+    def _resident(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:
+        precision = self.training.precision
+        assert precision is not None
+        stacked = self.how.together and can_stack(self.networks[0])
+        if len(self.runs) == 1 and not fits(window_bytes(self.networks[0], sets, precision), self.device):
+            stacked = False  # foveated in every step instead
+        inputs, cached = resident_inputs(self.networks[0], sets, precision, channels_last=stacked)
+        model: nn.Module = (
+            stack_networks(self.networks, *sets[0].images.shape[2:]).to(self.device)
+            if stacked
+            else Alone(self.networks[0], cached)
+        )
+        labels = torch.stack([made.labels for made in sets])
+        compiled = stacked and self.device.type == "cuda" if self.how.compiled is None else self.how.compiled
+        trainer = Trainer(
+            self._synchronised(model),
+            inputs,
+            labels,
+            self.data_of,
+            precision=precision,
+            compiled=compiled,
+            processes=self.processes,
+        )
+        return model, trainer
+
+    def _streamed(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:
+        assert self.training.precision is not None
+        model = Alone(self.networks[0], cached=False)
+        trainer = StreamTrainer(
+            self._synchronised(model),
+            sets[0].dataset(),
+            device=self.device,
+            precision=self.training.precision,
+            compiled=bool(self.how.compiled),
+            processes=self.processes,
+        )
+        return model, trainer
+
+    def _synchronised(self, model: nn.Module) -> nn.Module:
+        return with_global_batch_norm(model) if self.processes.count > 1 else model
+
+    def train(self) -> None:
+        assert self.training.epochs is not None
+        assert self.training.batch is not None
+        first = self._resume()
+        steps = self.count // self.training.batch
+        label = self.runs[0].config.name if len(self.runs) == 1 else f"{len(self.runs)} runs together"
+        with Progress(label, self.processes.writes) as progress:
+            for epoch in range(first, self.training.epochs):
+                rate = self.training.rate_at(epoch)
+                progress.epoch(epoch, self.training.epochs, steps, self.training.batch, rate)
+                losses, seconds = self._epoch(epoch, rate, progress)
+                progress.finished(losses)
+                self.seconds["training"] += seconds
+                for run, loss in enumerate(losses):
+                    self.history[run].append(
+                        {"epoch": epoch + 1, "rate": rate, "loss": loss, "seconds": seconds}
+                    )
+                self._save(epoch + 1)
+        if isinstance(self.model, StackedNetwork):
+            self.model.unstack(self.networks)
+        without_global_batch_norm(self.model)
+
+    def _epoch(self, epoch: int, rate: float, progress: Progress) -> tuple[list[float], float]:
+        assert self.training.batch is not None
+        order = torch.stack(
+            [shuffled(self.count, self.training.batch, run.config.training.seed, epoch) for run in self.runs]
+        )  # (R, steps, B)
+        # Dropout depends on the seed and the epoch alone, so a resumed run draws what it would have drawn.
+        torch.manual_seed(mix(self.training.seed, epoch) + self.processes.rank)
+        started = time.perf_counter()
+        losses = self.trainer.epoch(self.processes.share(order), rate, progress.step)
+        return self.processes.mean(losses), time.perf_counter() - started
+
+    def _resume(self) -> int:
+        """Go on from the last epoch that all runs have completed."""
+        found = [{state.epoch: state for state in run.checkpoints()} for run in self.runs]
+        common = set.intersection(*(set(states) for states in found))
+        if not common:
+            return 0
+        states = [epochs[max(common)] for epochs in found]
+        for run, state in enumerate(states):
+            self.history[run] = state.history
+            self.seconds["training"] = sum(entry["seconds"] for entry in state.history)
+        self.trainer.load_tensors(
+            {
+                name: _joined([state.tensors[name] for state in states], self._of_runs(name))
+                for name in states[0].tensors
+            }
+        )
+        return states[0].epoch
+
+    def _save(self, epoch: int) -> None:
+        if not self.processes.writes:
+            return
+        tensors = self.trainer.tensors()
+        for index, run in enumerate(self.runs):
+            mine = {name: value[index] if self._of_runs(name) else value for name, value in tensors.items()}
+            run.save(Checkpoint(epoch, mine, self.history[index]))
+            if self.how.log:
+                log_entry(run.folder, self.history[index][-1])
+
+    def _of_runs(self, name: str) -> bool:
+        """Whether a tensor of the trainer has the leading axis of runs."""
+        return isinstance(self.model, StackedNetwork) and not name.startswith("adam.step.")
+
+    def evaluate(self, split: EvaluationSplit, sizes: Sequence[float] | None) -> None:
+        if not self.processes.writes:
+            return
+        for index, run in enumerate(self.runs):
+            started = time.perf_counter()
+            data, network = self.data[self.data_of[index]], self.networks[index].eval()
+            tested = data.test_sizes if sizes is None else tuple(sizes)
+            with Progress(f"evaluating {run.config.name}", True) as progress:
+                results = evaluate(
+                    network,
+                    partial(self._testing, data, split=split),
+                    tested,
+                    len(data.classes),
+                    partial(progress.tested, count=len(tested)),
+                )
+            network.save_pretrained(run.folder)
+            seconds = {
+                **self.seconds,
+                "evaluation": time.perf_counter() - started,
+                "runs_together": len(self.runs),
+            }
+            run.finish(self._result(run, index, as_json(results, split), seconds))
+
+    def _testing(self, data: DataSets, size: float, split: EvaluationSplit) -> ImageSet:
+        return data.testing(size, split).to(self.device)
+
+    def _result(
+        self, run: Run, index: int, evaluation: dict[str, Any], seconds: dict[str, Any]
+    ) -> dict[str, Any]:
+        return {
+            "name": run.config.name,
+            "config": run.config.as_dict(),
+            "classes": list(self.data[self.data_of[index]].classes),
+            "parameters": sum(parameter.numel() for parameter in self.networks[index].parameters()),
+            "environment": {**environment(self.device), "processes": self.processes.count},
+            "seconds": seconds,
+            "history": self.history[index],
+            "evaluation": evaluation,
+        }
+
+
+def _joined(values: Sequence[Tensor], of_runs: bool) -> Tensor:
+    return torch.stack(list(values)) if of_runs else values[0]

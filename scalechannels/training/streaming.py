@@ -1,0 +1,49 @@
+"""Images that do not fit on the device: they stay where they are, and workers bring them batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+
+from scalechannels.training.trainer import Trainer
+
+WORKERS = 2
+
+
+class StreamTrainer(Trainer):
+    """Trains one run on a torch Dataset of (image, label), in the same order as resident data would be."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        dataset: Dataset[tuple[Tensor, ...]],
+        *,
+        device: torch.device,
+        workers: int = WORKERS,
+        **options: Any,
+    ) -> None:
+        nothing = torch.empty(1, 0, device=device)
+        super().__init__(model, nothing, nothing, [0], **options)
+        self.dataset, self.workers = dataset, workers
+
+    def epoch(self, order: Tensor, rate: float, report: Callable[[int], None] | None = None) -> list[float]:
+        batches = DataLoader(
+            self.dataset,
+            batch_sampler=order[0].tolist(),
+            num_workers=self.workers,
+            pin_memory=self.on_gpu,
+            generator=torch.Generator(),  # its own: the workers' seed must not take a number from the dropout
+        )
+        self._begin(rate)
+        for step, (images, labels) in enumerate(batches, start=1):
+            self.learn(
+                images.to(self.device, non_blocking=True)[None],
+                labels.to(self.device, non_blocking=True)[None],
+            )
+            if report is not None:
+                report(step)
+        return self._end(len(order[0]), rate)

@@ -1,0 +1,57 @@
+"""Images brought batch by batch give what resident ones give."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from scalechannels.training import session
+from scalechannels.training.fit import fit
+from tests.training.tiny_runs import SIZES, tiny, weights
+
+
+def test_a_stream_learns_what_resident_data_teaches(tmp_path) -> None:
+    """The same order of the same images: the same weights to 1e-5, and the same evaluation."""
+    resident = fit([tiny()], tmp_path / "resident", device="cpu", sizes=SIZES)[0]
+    streamed = fit([tiny()], tmp_path / "streamed", device="cpu", sizes=SIZES, stream=True)[0]
+    ours, theirs = weights(resident), weights(streamed)
+    for name, value in ours.items():
+        torch.testing.assert_close(theirs[name], value, atol=1e-5, rtol=1e-5)
+    accuracies = [
+        [size["accuracy"] for size in run.result()["evaluation"]["sizes"]] for run in (resident, streamed)
+    ]
+    assert accuracies[0] == pytest.approx(accuracies[1], abs=0.2)
+
+
+def test_images_that_do_not_fit_on_the_device_are_streamed(tmp_path, monkeypatch) -> None:
+    """Out of memory while the data is made is no end for a single run."""
+    places = []
+    original = session.open_data
+
+    def full(data, place, root):
+        places.append(str(place))
+        if len(places) == 1:
+            raise torch.OutOfMemoryError("full")
+        return original(data, place, root)
+
+    monkeypatch.setattr(session, "open_data", full)
+    used = []
+    step = session.StreamTrainer.epoch
+    monkeypatch.setattr(
+        session.StreamTrainer, "epoch", lambda self, *args: used.append(1) or step(self, *args)
+    )
+    assert fit([tiny()], tmp_path, device="cpu", sizes=SIZES)[0].done
+    assert places == ["cpu", "cpu"]
+    assert used
+
+
+def test_an_epoch_of_a_stream_ends_at_a_loss_that_is_no_number(tmp_path, monkeypatch) -> None:
+    original = session.Session._streamed
+
+    def spoilt(self, sets):
+        sets[0].images[0] = float("nan")
+        return original(self, sets)
+
+    monkeypatch.setattr(session.Session, "_streamed", spoilt)
+    with pytest.raises(FloatingPointError, match=r"step \d+ of \d+"):
+        fit([tiny()], tmp_path, device="cpu", sizes=SIZES, stream=True)
