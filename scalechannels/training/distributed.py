@@ -8,6 +8,7 @@ to the order of summation and the numbers that dropout draws.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,6 +69,9 @@ def joined(device: torch.device) -> Iterator[Processes]:
     try:
         yield Processes(dist.get_rank(), dist.get_world_size())
     finally:
+        # A model in a cycle of references would hold on to the group until the interpreter shuts down, and
+        # ending the group's threads there now and then aborts the process.
+        gc.collect()
         dist.destroy_process_group()
 
 

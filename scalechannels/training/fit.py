@@ -74,6 +74,7 @@ def fit(
                         session = Session(pending, device, processes, how)
                         session.train()
                         session.evaluate(split, sizes)
+                        del session  # before the processes part: its model holds on to their group
                     except torch.OutOfMemoryError as error:
                         raise MemoryError(
                             f"out of memory on {device}: give a smaller training.batch, train fewer runs at "
