@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 from scalechannels.commands.evaluate import evaluate
 from scalechannels.commands.predict import predict
 from scalechannels.commands.quickstart import quickstart
+from scalechannels.commands.sweep import sweep
 from scalechannels.commands.train import app as train
 from scalechannels.data.cli import app as data
 from scalechannels.version import __version__
@@ -24,6 +25,7 @@ app = App(
 app.command(quickstart)
 app.command(data)
 app.command(train)
+app.command(sweep)
 app.command(evaluate)
 app.command(predict)
 

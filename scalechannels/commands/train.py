@@ -72,6 +72,17 @@ def train(
     log: Annotated[
         bool, Parameter(help="Write TensorBoard events beside the checkpoints.", negative=())
     ] = False,
+    stream: Annotated[
+        bool,
+        Parameter(
+            help="Keep the images in main memory and bring them in batches: for data larger than the GPU.",
+            negative=(),
+        ),
+    ] = False,
+    compiled: Annotated[
+        bool | None,
+        Parameter(name="--compile", help="torch.compile the step; by default on a GPU, where it can."),
+    ] = None,
 ) -> None:
     """Train a network, test it at many sizes, and keep both. The paper's recipe is the default.
 
@@ -85,7 +96,17 @@ def train(
     wanted = RunConfig(data or DataConfig(), network or NetworkConfig(), training or TrainingConfig())
     continued = "stopped; the same command goes on after the last complete epoch"
     with clear_ending(continued):
-        run, was_done = train_run(wanted, out, device, root, split, sizes, log)
+        run, was_done = train_run(
+            wanted,
+            out,
+            device,
+            split=split,
+            sizes=sizes,
+            root=root,
+            log=log,
+            stream=stream,
+            compiled=compiled,
+        )
         show(run, was_done)
 
 
@@ -93,12 +114,11 @@ def train_run(
     config: RunConfig,
     out: Path,
     device: str | None = None,
-    root: Path | None = None,
-    split: Literal["validation", "test"] = "test",
+    *,
     sizes: Sequence[float] | None = None,
-    log: bool = False,
+    **options: Any,
 ) -> tuple[Any, bool]:
-    """The run, trained, and whether it was done before."""
+    """The run, trained as `fit(…, **options)` does it, and whether it was done before."""
     import torch
 
     from scalechannels.training.fit import fit
@@ -108,7 +128,7 @@ def train_run(
     place = require_device(device)
     resolved = config.resolve(torch.device(place).type)
     was_done = Run(resolved, out / resolved.name).done
-    (run,) = fit([config], out, device=place, root=root, split=split, sizes=sizes, log=log)
+    (run,) = fit([config], out, device=place, sizes=sizes, **options)
     return run, was_done
 
 

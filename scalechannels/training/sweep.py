@@ -22,6 +22,10 @@ RETRIES = 3
 """How often a task that died is started again."""
 
 
+class RunsFailedError(RuntimeError):
+    """Some runs of a sweep did not end well; the message has a line for each."""
+
+
 def sweep(
     configs: Sequence[RunConfig],
     folder: Path | str = "runs",
@@ -59,7 +63,7 @@ def sweep(
             failed.append(f"{name}: {type(outcome).__name__}: {outcome}")
             say(f"{count}/{len(unique)} {failed[-1]}")
     if failed:
-        raise RuntimeError(
+        raise RunsFailedError(
             f"{len(failed)} of {len(unique)} runs failed; start the sweep again to go on from their "
             "checkpoints:\n" + "\n".join(failed)
         )
