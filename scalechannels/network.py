@@ -10,10 +10,13 @@ from typing_extensions import Unpack
 
 from scalechannels.backbones import CifarBackbone, ConvBackbone, mnist_backbone
 from scalechannels.foveate import Foveate, Outside, require_images
-from scalechannels.pieces import in_pieces
+from scalechannels.pieces import for_inference, in_pieces
 from scalechannels.pooling import ConcatScales, LogMeanExpOverScales, MaxOverScales, MeanOverScales
 from scalechannels.pretrained import Network
 from scalechannels.scales import ScaleGrid
+
+FOVEATED_AT_ONCE = 8
+"""So many pieces of the backbone are foveated together: one sampling of many windows costs less than many."""
 
 
 class ScaleChannelNetwork(Network):
@@ -94,7 +97,14 @@ class ScaleChannelNetwork(Network):
     def _backbone(self, stack: Tensor) -> Tensor:
         B, S = stack.shape[:2]
         try:
-            outputs = self.backbone(stack.flatten(0, 1))  # (B·S, K)
+            backbone = for_inference(self.backbone)
+            outputs = in_pieces(
+                lambda windows, _: backbone(windows),
+                stack.flatten(0, 1),
+                None,
+                stack[0, 0].numel(),
+                training=self.training,
+            )  # (B·S, K)
         except torch.OutOfMemoryError:
             raise  # no fault of the window, and callers may know what to do
         except RuntimeError as error:
@@ -111,7 +121,8 @@ class ScaleChannelNetwork(Network):
         require_images(images, getattr(self.backbone, "channels", None))
 
     def _pixels(self, images: Tensor) -> int:
-        return len(self.grid) * images.shape[1] * self.foveate.window**2
+        """An image's weight in a piece: its windows are small beside what the backbone makes of them."""
+        return max(1, len(self.grid) * images.shape[1] * self.foveate.window**2 // FOVEATED_AT_ONCE)
 
     def arguments(self) -> dict[str, Any]:
         return {

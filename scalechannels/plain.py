@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from scalechannels.backbones import CifarBackbone, ConvBackbone
 from scalechannels.foveate import require_images
 from scalechannels.network import Data
-from scalechannels.pieces import in_pieces
+from scalechannels.pieces import for_inference, in_pieces
 from scalechannels.pretrained import Network
 
 
@@ -30,7 +30,8 @@ class PlainNetwork(Network):
                 f"the plain CNN takes images of {side}x{side} pixels, got {images.shape[2]}x{images.shape[3]}"
             )
         pixels = images.shape[1] * images.shape[2] * images.shape[3]
-        return in_pieces(lambda part, _: self.backbone(part), images, None, pixels, training=self.training)
+        backbone = for_inference(self.backbone)
+        return in_pieces(lambda part, _: backbone(part), images, None, pixels, training=self.training)
 
     def arguments(self) -> dict[str, Any]:
         return {"backbone": self.backbone}
