@@ -130,7 +130,11 @@ class Trainer:
         return losses.view(labels.shape).mean(1)  # (R,)
 
     def _capture(self, steps: int) -> None:
-        """Record the step once; warming up must leave no trace in the weights."""
+        """Record the step once; warming up must leave no trace in the weights or in what dropout draws.
+
+        A resumed run records in another epoch than an uninterrupted one, and must draw the same numbers.
+        """
+        random = torch.cuda.get_rng_state(self.device)
         self.unroll = max(u for u in range(1, UNROLL + 1) if steps % u == 0)
         before = {name: value.clone() for name, value in self.tensors().items()}
         stream = torch.cuda.Stream()
@@ -144,6 +148,7 @@ class Trainer:
             for _ in range(self.unroll):
                 self._step()
         self.load_tensors(before)
+        torch.cuda.set_rng_state(random, self.device)
         self.place.zero_()
         self.losses.zero_()
         self.failed_at.fill_(-1)
