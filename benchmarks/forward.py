@@ -5,6 +5,8 @@
 foveation   one sampling of all channels, beside a loop of F.interpolate and crop over the scales
 forward     the whole network, beside the bare backbone on the same windows in its best piece size, as it is
             and with its batch norm folded into the convolutions, which the network does by itself
+evaluation  the network on 1,000 images, beside the eager backbone in NCHW layout on all windows at once, and
+            beside the naive way: rescale and crop for each scale, one batch for each
 training    one step at batch 16 (forward, backward, Adam), beside the same step on ready windows
 memory      what inference on 10,000 images of 112 x 112, given as one tensor, needs above the input
 
@@ -13,6 +15,7 @@ Ratios count: both sides take turns in one run. The first three are of medians.
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
 import resource
 from collections.abc import Callable
@@ -91,6 +94,36 @@ def _bare(backbone: Callable[[Tensor], Tensor], windows: Tensor, size: int) -> T
     return torch.cat([backbone(piece) for piece in windows.split(size)])
 
 
+@torch.inference_mode()
+def evaluation(device: torch.device, repeats: int, count: int = 1000) -> dict[str, Any]:
+    images = torch.randn(count, 1, 112, 112, device=device)
+    network = fovavg(GRID).to(device).eval()
+    backbone = copy.deepcopy(network.backbone).to(memory_format=torch.contiguous_format)
+
+    def one_batch() -> Tensor:
+        return backbone(network.foveate(images).flatten(0, 1)).view(count, len(GRID), -1).mean(1)
+
+    def loop_over_scales() -> Tensor:
+        windows = interpolate_and_crop(images)
+        return torch.stack([backbone(windows[:, scale]) for scale in range(len(GRID))]).mean(0)
+
+    times = in_turns(
+        {"network": lambda: network(images), "one_batch": one_batch, "loop_over_scales": loop_over_scales},
+        device,
+        repeats,
+    )
+    to_batch, to_loop = (
+        times[name]["seconds"] / times["network"]["seconds"] for name in ("one_batch", "loop_over_scales")
+    )
+    return {
+        **times,
+        "images_per_second": count / times["network"]["seconds"],
+        "times_faster_than_one_batch": to_batch,
+        "times_faster_than_loop": to_loop,
+        "goal": "at least 1.7 times one eager NCHW batch",
+    }
+
+
 def training(device: torch.device, repeats: int) -> dict[str, Any]:
     images = torch.randn(16, 1, 112, 112, device=device)
     labels = torch.randint(0, 10, (16,), device=device)
@@ -149,6 +182,7 @@ def main() -> None:
         "environment": environment(device),
         "foveation": foveation(device, chosen.repeats),
         "forward": forward(device, chosen.repeats),
+        "evaluation": evaluation(device, chosen.repeats),
         "training": training(device, chosen.repeats),
         "memory": memory(device),
     }

@@ -15,6 +15,7 @@ from huggingface_hub import PyTorchModelHubMixin, hf_hub_download
 from torch import nn
 
 from scalechannels import backbones, pooling
+from scalechannels.data.storage import atomic_path
 from scalechannels.scales import ScaleGrid
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -81,9 +82,11 @@ class Network(
         from safetensors.torch import save_file
 
         weights = {name: value.detach().contiguous() for name, value in self.state_dict().items()}
-        _replace(save_directory / WEIGHTS, lambda path: save_file(weights, path, metadata={"format": "pt"}))
+        with atomic_path(save_directory / WEIGHTS) as path:
+            save_file(weights, path, metadata={"format": "pt"})
         text = json.dumps(describe(self), indent=2) + "\n"
-        _replace(save_directory / CONFIG, lambda path: path.write_text(text, encoding="utf-8"))
+        with atomic_path(save_directory / CONFIG) as path:
+            path.write_text(text, encoding="utf-8")
 
     @classmethod
     def _from_pretrained(
@@ -195,13 +198,3 @@ def _load_weights(network: nn.Module, path: Path) -> None:
         if name in weights:  # a network saved in another precision comes back in it
             value.data = value.data.to(weights[name].dtype)
     network.load_state_dict(weights)
-
-
-def _replace(path: Path, write: Any) -> None:
-    """Write beside the target, then move: a reader never sees half a file."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write(temporary)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

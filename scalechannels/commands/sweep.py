@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from scalechannels.commands.ending import clear_ending
-from scalechannels.commands.train import Device, Root, Sizes, Split, require_device, require_sizes
+from scalechannels.commands.train import Device, Out, Root, Sizes, Split, require_device, require_sizes
 from scalechannels.training.config import RunConfig
 
 
@@ -20,9 +20,7 @@ def sweep(
     ray: Annotated[
         bool, Parameter(help="One task for each run on a Ray cluster, or a local one.", negative=())
     ] = False,
-    out: Annotated[Path, Parameter(help="The folder of all runs; each has its own folder in it.")] = Path(
-        "runs"
-    ),
+    out: Out = Path("runs"),
     device: Device = None,
     root: Root = None,
     split: Split = "test",

@@ -23,6 +23,7 @@ Root = Annotated[
 Split = Annotated[
     Literal["validation", "test"], Parameter(help="What is tested: choose on validation, report on test.")
 ]
+Out = Annotated[Path, Parameter(help="The folder of all runs; each has its own folder in it.")]
 Sizes = Annotated[
     tuple[float, ...] | None, Parameter(help="The sizes to test at; by default all that the data has.")
 ]
@@ -62,9 +63,7 @@ def train(
     data: DataConfig | None = None,
     network: NetworkConfig | None = None,
     training: TrainingConfig | None = None,
-    out: Annotated[Path, Parameter(help="The folder of all runs; each has its own folder in it.")] = Path(
-        "runs"
-    ),
+    out: Out = Path("runs"),
     device: Device = None,
     root: Root = None,
     split: Split = "test",
