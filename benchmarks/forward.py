@@ -19,6 +19,7 @@ import copy
 import multiprocessing
 import resource
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -170,9 +171,10 @@ def _memory_above_input() -> float:
     network = fovavg(GRID).eval()
     with torch.inference_mode():
         network(images[:1])  # the libraries' own buffers are not the batch's
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        # What is resident now, not the high-water mark so far: an earlier peak would hide what comes.
+        resident = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
         network(images)
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / 1e6
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - resident) / 1e6
 
 
 def main() -> None:

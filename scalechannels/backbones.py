@@ -73,7 +73,7 @@ class ConvBackbone(nn.Module):
         super().__init__()
         _require_counts(channels=channels, classes=classes, hidden=hidden, window=window)
         self.features, self.window, self.channels, self.classes = tuple(features), window, channels, classes
-        self.hidden, self.dropout, self.batch_norm = hidden, dropout, batch_norm
+        self.hidden, self.batch_norm = hidden, batch_norm
         self.strides = tuple(1 + index % 2 for index in range(len(features)))
         self.side = _side_after(window, self.strides)
         self.convolutions = nn.Sequential(
