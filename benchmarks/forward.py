@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import copy
 import multiprocessing
-import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -171,10 +170,16 @@ def _memory_above_input() -> float:
     network = fovavg(GRID).eval()
     with torch.inference_mode():
         network(images[:1])  # the libraries' own buffers are not the batch's
-        # What is resident now, not the high-water mark so far: an earlier peak would hide what comes.
-        resident = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+        resident = _status("VmRSS")  # not the peak so far: an earlier one would hide what comes
         network(images)
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - resident) / 1e6
+    return (_status("VmHWM") - resident) / 1e6
+
+
+def _status(name: str) -> int:
+    """Bytes of this process's memory. (getrusage's peak would be the parent's: it survives an exec.)"""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith(name))
+    return int(line.split()[1]) * 1024
 
 
 def main() -> None:
