@@ -179,10 +179,13 @@ class RunConfig:
 
     @property
     def name(self) -> str:
-        """Readable, and unique: it ends with a digest of every field."""
+        """Readable, and unique: it ends with a digest of every field that is not at its default.
+
+        So a field that a later version adds leaves the names of the runs that do not use it.
+        """
         sizes = "-".join(f"{size:g}" for size in self.data.sizes)
-        canonical = RunConfig.from_dict(self.as_dict()).as_dict()  # 2 and 2.0 are the same size
-        digest = hashlib.sha256(json.dumps(canonical, sort_keys=True).encode()).hexdigest()[:8]
+        canonical = RunConfig.from_dict(self.as_dict())  # 2 and 2.0 are the same size
+        digest = hashlib.sha256(json.dumps(_changed(canonical), sort_keys=True).encode()).hexdigest()[:8]
         return f"{self.network.name}-{self.data.name}-tr{sizes}-seed{self.training.seed}-{digest}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -217,6 +220,16 @@ class RunConfig:
             return cls.from_dict(values)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
+
+
+def _changed(config: Any) -> dict[str, Any]:
+    """The fields of a dataclass, and of those within it, that are not at their defaults."""
+    changed = {}
+    for entry in dataclasses.fields(config):
+        value = getattr(config, entry.name)
+        if value != entry.default:
+            changed[entry.name] = _changed(value) if dataclasses.is_dataclass(value) else value
+    return changed
 
 
 def _filled(config: Any, **defaults: Any) -> Any:

