@@ -8,16 +8,18 @@ from typing import Any
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.plain import PlainNetwork
 from scalechannels.pretrained import Network, read_config
+from scalechannels.shipped import find_network
 from scalechannels.sliding import SlidingWindowNetwork
 
 NETWORKS: tuple[type[Network], ...] = (ScaleChannelNetwork, SlidingWindowNetwork, PlainNetwork)
 
 
 def load(folder: str | os.PathLike[str], **parts: Any) -> Network:
-    """The network that `save_pretrained(folder)` wrote, in eval mode.
+    """The network that `save_pretrained(folder)` wrote, or a shipped one by its name, in eval mode.
 
     `parts` are those that only the user can build, such as backbone=MyBackbone().
     """
+    folder = find_network(folder)
     name = read_config(folder)["class"]
     for network in NETWORKS:
         if network.__name__ == name:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,8 +18,10 @@ from torch import nn
 from scalechannels import backbones, pooling
 from scalechannels.data.storage import atomic_path
 from scalechannels.scales import ScaleGrid
+from scalechannels.shipped import find_network
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 MODEL_CARD = """---
 {{ card_data }}
 ---
@@ -69,11 +72,14 @@ class Network(
     def from_pretrained(
         cls: type[AnyNetwork], pretrained_model_name_or_path: str | os.PathLike[str], **options: Any
     ) -> AnyNetwork:
-        """The network that `save_pretrained` wrote to this folder (or hub name), in eval mode.
+        """The network that `save_pretrained` wrote to this folder, or that has this name, in eval mode.
 
+        A name is that of a shipped network, such as "fovlse-mnist", or of one on the hub, "owner/name".
         `options` are parts that only the user can build, such as backbone=MyBackbone(), and those of the hub.
         """
         place = os.fspath(pretrained_model_name_or_path)
+        if os.path.exists(place) or not HUB_NAME.fullmatch(place):
+            place = os.fspath(find_network(place))
         if os.path.isdir(place):
             read_config(place)  # a damaged one is named here; the hub's reader would not say which file
         return super().from_pretrained(place, **options)

@@ -12,11 +12,14 @@ from cyclopts import Parameter
 
 from scalechannels.commands.ending import clear_ending
 from scalechannels.commands.train import Device, Root, Sizes, Split, require_device, require_sizes
+from scalechannels.shipped import find_network
 from scalechannels.training.config import DataConfig, DataName, RunConfig
 
 
 def evaluate(
-    folder: Annotated[Path, Parameter(help="A run's folder, or one that save_pretrained wrote.")],
+    folder: Annotated[
+        Path, Parameter(help="A run's folder, one that save_pretrained wrote, or a shipped network's name.")
+    ],
     *,
     sizes: Sizes = None,
     split: Split = "test",
@@ -36,6 +39,7 @@ def evaluate(
     Example: scalechannels evaluate runs/NAME --sizes 0.5 1 2 4 8 --split validation --out result.json
     """
     with clear_ending():
+        folder = find_network(folder)
         require_sizes(sizes)
         if out is not None:
             require_json(out, folder)

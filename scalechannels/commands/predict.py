@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from scalechannels.commands.ending import clear_ending
 from scalechannels.commands.train import Device, require_device
+from scalechannels.shipped import find_network
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,7 +38,9 @@ class Prediction(NamedTuple):
 
 
 def predict(
-    network: Annotated[Path, Parameter(help="The folder of a run or of a saved network.")],
+    network: Annotated[
+        Path, Parameter(help="The folder of a run or of a saved network, or a shipped network's name.")
+    ],
     images: Annotated[list[Path], Parameter(help="Image files, or folders that are searched for them.")],
     /,
     *,
@@ -69,6 +72,7 @@ def predict(
             raise ValueError(f"--out takes a .csv or a .json file, got {out}")
         from scalechannels.commands.evaluate import open_network
 
+        network = find_network(network)
         loaded = open_network(network).to(require_device(device))
         paths = image_paths(images)
         reader = Reader(
