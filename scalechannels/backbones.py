@@ -102,7 +102,10 @@ class ConvBackbone(nn.Module):
 
     def logit_map(self, images: Tensor) -> Tensor:
         """Logits (N, K, h, w) at every place of a larger image, the dense layers slid as convolutions."""
-        maps = self.convolutions(images)  # (N, C', H', W')
+        return self.slid(self.convolutions(images))
+
+    def slid(self, maps: Tensor) -> Tensor:
+        """The dense layers slid over the maps (N, C', H', W') of the convolutions: (N, K, h, w)."""
         kernel = self.dense.weight.view(self.hidden, self.features[-1], self.side, self.side)
         codes = self.drop(F.relu(F.conv2d(maps, kernel, self.dense.bias)))  # (N, hidden, h, w)
         return F.conv2d(codes, self.classifier.weight[:, :, None, None], self.classifier.bias)

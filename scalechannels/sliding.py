@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from scalechannels.backbones import ConvBackbone, mnist_backbone
 from scalechannels.foveate import require_images, resample
 from scalechannels.pieces import in_pieces
 from scalechannels.pretrained import Network
 from scalechannels.scales import ScaleGrid
+
+Norm = Literal["joint", "each"]
+"""Batch norm with statistics over the maps of all channels together, or one for each channel."""
 
 
 class SlidingWindowNetwork(Network):
@@ -21,18 +26,29 @@ class SlidingWindowNetwork(Network):
     Channel σ samples the image at spacing exactly σ about the centre, ceil(H/σ) samples, or as many as the
     window needs where that is more, the border repeated. The dense layers slide as convolutions.
 
+    norm       None: the backbone as it is. "joint" and "each" are the batch norms that the paper tried and
+               found to impair it; neither is scale invariant. "each" takes a backbone without
+
     Law: the maximum over space adds robustness to translation. Limit: the channels of fine scales look at
     more views of the object than those of coarse scales, so the maximum over scale is not invariant.
     """
 
-    def __init__(self, backbone: ConvBackbone, grid: ScaleGrid) -> None:
+    def __init__(self, backbone: ConvBackbone, grid: ScaleGrid, norm: Norm | None = None) -> None:
         super().__init__()
         if not hasattr(backbone, "logit_map"):
             raise TypeError(
                 f"a sliding backbone needs a method logit_map, (N,C,H,W) to (N,K,h,w); "
                 f"{type(backbone).__name__} has none"
             )
-        self.grid = grid
+        if norm is not None and norm not in get_args(Norm):
+            raise ValueError(f"norm is None or one of {get_args(Norm)}, got {norm!r}")
+        if norm is not None and backbone.batch_norm != (norm == "joint"):
+            raise ValueError('"joint" needs a backbone with batch norm, "each" one without')
+        self.grid, self.norm = grid, norm
+        self.norms = nn.ModuleList(
+            nn.ModuleList(nn.BatchNorm2d(features) for features in backbone.features)
+            for _ in (grid if norm == "each" else ())
+        )
         self.backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, images: Tensor) -> Tensor:
@@ -55,19 +71,48 @@ class SlidingWindowNetwork(Network):
         return height, width
 
     def _channels(self, images: Tensor, centres: Tensor | None) -> Tensor:
-        maxima = []
-        for sigma in self.grid:
-            rescaled = resample(images, ScaleGrid.of(sigma), self.sampled_size(images, sigma))[:, 0]
-            maxima.append(self.backbone.logit_map(rescaled).amax((2, 3)))  # (B, K)
+        rescaled = (self._rescaled(images, sigma) for sigma in self.grid)
+        if self.norm is None:  # channel by channel, which takes less memory
+            maxima = [self.backbone.logit_map(channel).amax((2, 3)) for channel in rescaled]
+        else:
+            maps = self._normed_maps(list(rescaled))
+            maxima = [self.backbone.slid(channel).amax((2, 3)) for channel in maps]
         return torch.stack(maxima, dim=1)  # (B, S, K)
 
+    def _rescaled(self, images: Tensor, sigma: float) -> Tensor:
+        return resample(images, ScaleGrid.of(sigma), self.sampled_size(images, sigma))[:, 0]
+
+    def _normed_maps(self, channels: Sequence[Tensor]) -> list[Tensor]:
+        """All channels through the convolutions layer by layer, normalised across them or each by itself."""
+        maps = list(channels)
+        for layer, block in enumerate(self.backbone.convolutions):
+            assert isinstance(block, nn.Sequential)
+            maps = [block[0](channel) for channel in maps]
+            if self.norm == "joint":
+                places = [channel.shape[2] * channel.shape[3] for channel in maps]
+                together = torch.cat([channel.flatten(2) for channel in maps], dim=2)  # (B, F, all places)
+                parts = block[1](together[..., None])[..., 0].split(places, dim=2)
+                maps = [part.unflatten(2, old.shape[2:]) for part, old in zip(parts, maps, strict=True)]
+            else:
+                maps = [norms[layer](old) for norms, old in zip(self.norms, maps, strict=True)]  # type: ignore
+            maps = [F.relu(channel) for channel in maps]
+        return maps
+
     def arguments(self) -> dict[str, Any]:
-        return {"backbone": self.backbone, "grid": self.grid}
+        named = {} if self.norm is None else {"norm": self.norm}
+        return {"backbone": self.backbone, "grid": self.grid, **named}
 
 
 def swmax(
-    grid: ScaleGrid, *, channels: int = 1, classes: int = 10, window: int = 28, batch_norm: bool = False
+    grid: ScaleGrid,
+    *,
+    channels: int = 1,
+    classes: int = 10,
+    window: int = 28,
+    batch_norm: bool = False,
+    norm: Norm | None = None,
 ) -> SlidingWindowNetwork:
     """The paper's SWMax for MNIST, without batch norm, which harms it: 68,678 parameters."""
-    backbone = mnist_backbone(window=window, channels=channels, classes=classes, batch_norm=batch_norm)
-    return SlidingWindowNetwork(backbone, grid)
+    with_norm = batch_norm or norm == "joint"
+    backbone = mnist_backbone(window=window, channels=channels, classes=classes, batch_norm=with_norm)
+    return SlidingWindowNetwork(backbone, grid, norm)

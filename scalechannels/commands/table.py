@@ -12,8 +12,12 @@ def size_name(size: float) -> str:
 
 
 def accuracies(sizes: Sequence[Mapping[str, Any]]) -> dict[float, float]:
-    """Size to accuracy, from the `sizes` of an evaluation."""
-    return {float(entry["size"]): float(entry["accuracy"]) for entry in sizes}
+    """Size to accuracy, from the `sizes` of an evaluation; test sets of many sizes are left out."""
+    return {
+        float(entry["size"]): float(entry["accuracy"])
+        for entry in sizes
+        if not isinstance(entry["size"], (list, tuple))
+    }
 
 
 def accuracy_table(columns: Mapping[str, Mapping[float, float]], trained: Sequence[float] = ()) -> str:

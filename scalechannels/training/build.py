@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import nn
 
+from scalechannels.backbones import CifarBackbone, ConvBackbone
 from scalechannels.network import Data, fovavg, fovconc, fovlse, fovmax
 from scalechannels.plain import cnn
 from scalechannels.pretrained import Network
@@ -25,6 +28,18 @@ def build_network(config: RunConfig, channels: int | None = None, classes: int =
     return made
 
 
+def tested_network(config: RunConfig, trained: Network) -> Network:
+    """What is evaluated and kept of a run: the trained network, with all channels where one was trained."""
+    if config.network.pretrained is None:
+        return trained
+    backbone = trained.backbone
+    assert isinstance(backbone, ConvBackbone | CifarBackbone)
+    whole = replace(config, network=replace(config.network, pretrained=None))
+    made = build_network(whole, backbone.channels, backbone.classes)
+    made.load_state_dict(trained.state_dict())  # the channels share all weights, so they are the same
+    return made.to(next(trained.parameters()).device)
+
+
 def _build(config: RunConfig, channels: int | None, classes: int) -> Network:
     network = config.network
     data: Data = "cifar10" if config.data.name == "cifar10" else "mnist"
@@ -33,8 +48,10 @@ def _build(config: RunConfig, channels: int | None, classes: int) -> Network:
     if network.low is None or network.high is None:
         raise ValueError("resolve the configuration first")
     grid = ScaleGrid(network.low, network.high, ratio=network.ratio)
+    if network.pretrained is not None:
+        grid = ScaleGrid.of(network.pretrained)
     if network.name == "swmax":
-        return swmax(grid, channels=channels or 1, classes=classes)
+        return swmax(grid, channels=channels or 1, classes=classes, norm=network.batch_norm)
     constructor = {"fovavg": fovavg, "fovmax": fovmax, "fovlse": fovlse, "fovconc": fovconc}[network.name]
     return constructor(
         grid,

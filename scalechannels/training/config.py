@@ -20,6 +20,7 @@ DataName = Literal["strokes", "mnist", "cifar10"]
 NetworkName = Literal["fovavg", "fovmax", "fovlse", "fovconc", "swmax", "cnn"]
 Schedule = Literal["step", "cosine"]
 Precision = Literal["float32", "bfloat16"]
+SlidingNorm = Literal["joint", "each"]
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,10 @@ class NetworkConfig:
     """Equalise the blur of all channels to this variance in squared window pixels."""
     dropout: float | None = None
     """Dropout before the last layer: 0.15 by default, none for CIFAR-10."""
+    batch_norm: SlidingNorm | None = None
+    """SWMax, which has none by default: joint over all channels' maps, or each channel its own."""
+    pretrained: float | None = None
+    """Train in the channel of this scale alone; the others take its weights, untrained, when testing."""
 
     def __post_init__(self) -> None:
         _require_choice("network.name", self.name, NetworkName)
@@ -92,6 +97,17 @@ class NetworkConfig:
             raise ValueError(f"network.blur is a positive variance, got {self.blur}")
         if self.name in ("swmax", "cnn") and (self.antialias or self.blur is not None):
             raise ValueError(f"network.antialias and network.blur are for windows, which {self.name} has not")
+        if self.batch_norm is not None:
+            _require_choice("network.batch_norm", self.batch_norm, SlidingNorm)
+            if self.name != "swmax" or self.pretrained is not None:
+                raise ValueError("network.batch_norm is for swmax, all of whose channels are trained")
+        if self.pretrained is not None:
+            if not 0 < self.pretrained < math.inf:
+                raise ValueError(f"network.pretrained is a positive scale, got {self.pretrained}")
+            if self.name in ("fovconc", "cnn"):
+                raise ValueError(
+                    f"network.pretrained is for channels that are pooled without weights, not {self.name}"
+                )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from scalechannels.data.image_set import ImageSet
 from scalechannels.training.config import DataConfig
 
 EvaluationSplit = Literal["validation", "test"]
+Size = float | tuple[float, float]
+"""Of a test set: one size, or all from a low to a high one, log-uniform."""
 MNIST_SIZES = tuple(2 ** (k / 4) for k in range(-4, 13))  # 1/2 to 8
 CIFAR_SIZES = tuple(2 ** (k / 4) for k in range(-4, 5))  # 1/2 to 2
 STROKES_TEST = 2_000
@@ -24,7 +26,7 @@ class DataSets(Protocol):
 
     def training(self) -> ImageSet: ...
 
-    def testing(self, size: float | tuple[float, float], split: EvaluationSplit) -> ImageSet: ...
+    def testing(self, size: Size, split: EvaluationSplit) -> ImageSet: ...
 
 
 class StrokesData:
@@ -40,7 +42,7 @@ class StrokesData:
         assert self.config.samples is not None, "resolve the configuration first"
         return self._make(self.config.samples, self.config.scale, "train")
 
-    def testing(self, size: float | tuple[float, float], split: EvaluationSplit) -> ImageSet:
+    def testing(self, size: Size, split: EvaluationSplit) -> ImageSet:
         return self._make(STROKES_TEST, size, split)
 
     def _make(
@@ -75,7 +77,7 @@ class MnistData:
         config = self.config
         return self.maker.make(LargeScaleSpec("train", config.scale, config.seed, config.samples))
 
-    def testing(self, size: float | tuple[float, float], split: EvaluationSplit) -> ImageSet:
+    def testing(self, size: Size, split: EvaluationSplit) -> ImageSet:
         from scalechannels.data.mnist_large_scale import LargeScaleSpec
 
         return self.maker.make(LargeScaleSpec(split, size, self.config.seed))
@@ -108,7 +110,7 @@ class CifarData:
 
         return self.maker.make(RescaledCifar10Spec("train", hold_out=self.config.hold_out))
 
-    def testing(self, size: float | tuple[float, float], split: EvaluationSplit) -> ImageSet:
+    def testing(self, size: Size, split: EvaluationSplit) -> ImageSet:
         from scalechannels.data.rescaled_cifar10 import RescaledCifar10Spec
 
         if isinstance(size, tuple):

@@ -14,14 +14,14 @@ from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pooling import MaxOverScales
 from scalechannels.selection import channel_contributions
 from scalechannels.sliding import SlidingWindowNetwork
-from scalechannels.training.datasets import require_labels
+from scalechannels.training.datasets import Size, require_labels
 
 
 @dataclass(frozen=True)
 class SizeResult:
     """How a network did on one test set."""
 
-    size: float | tuple[float, float]
+    size: Size
     images: int
     accuracy: float
     """Per cent of the images whose class was found."""
@@ -34,9 +34,7 @@ class SizeResult:
 
 
 @torch.inference_mode()
-def evaluate_set(
-    network: nn.Module, data: ImageSet, size: float | tuple[float, float], classes: int
-) -> SizeResult:
+def evaluate_set(network: nn.Module, data: ImageSet, size: Size, classes: int) -> SizeResult:
     """One network on one test set that lies on the network's device."""
     network.eval()
     logits, contributions = outputs(network, data.images)
@@ -58,8 +56,8 @@ def evaluate_set(
 
 def evaluate(
     network: nn.Module,
-    testing: Callable[[float], ImageSet],
-    sizes: Iterable[float],
+    testing: Callable[[Size], ImageSet],
+    sizes: Iterable[Size],
     classes: int,
     report: Callable[[SizeResult], None] | None = None,
 ) -> list[SizeResult]:

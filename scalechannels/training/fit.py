@@ -14,7 +14,7 @@ import torch
 
 from scalechannels.training.build import build_network
 from scalechannels.training.config import RunConfig
-from scalechannels.training.datasets import EvaluationSplit
+from scalechannels.training.datasets import EvaluationSplit, Size
 from scalechannels.training.distributed import joined
 from scalechannels.training.progress import tensorboard_writer
 from scalechannels.training.runs import Run
@@ -29,7 +29,7 @@ def fit(
     device: torch.device | str | None = None,
     root: Path | None = None,
     split: EvaluationSplit = "test",
-    sizes: Sequence[float] | None = None,
+    sizes: Sequence[Size] | None = None,
     together: bool | None = None,
     compiled: bool | None = None,
     stream: bool = False,
@@ -40,7 +40,8 @@ def fit(
     device     "cuda", "cpu", or None for the GPU where there is one
     root       where downloaded data is looked for
     split      what is evaluated at the end: choose on "validation", report on "test"
-    sizes      the sizes to evaluate at, by default all that the data has
+    sizes      the sizes to evaluate at, by default all that the data has; (low, high) is a test set with all
+               sizes in between, log-uniform
     together   train runs of one shape as one; by default on a GPU
     compiled   torch.compile the step; by default for runs together on a GPU
     stream     keep the images in main memory and bring them batch by batch with workers, which is also what

@@ -62,7 +62,9 @@ class Progress:
         """One of `count` test sets is done."""
         if self.bar is not None:
             self._begin(total=count, completed=0)
-            self.bar.update(self.task, advance=1, detail=f"size {result.size:.3g}: {result.accuracy:.2f} %")
+            sizes = result.size if isinstance(result.size, tuple) else (result.size,)
+            named = " to ".join(f"{size:.3g}" for size in sizes)
+            self.bar.update(self.task, advance=1, detail=f"size {named}: {result.accuracy:.2f} %")
 
     def _begin(self, total: int, completed: int) -> None:
         if self.bar is not None and self.task is None:

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from scalechannels.data.image_set import ImageSet
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pretrained import Network
-from scalechannels.training.build import build_network
-from scalechannels.training.datasets import DataSets, EvaluationSplit, open_data, require_labels
+from scalechannels.training.build import build_network, tested_network
+from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, open_data, require_labels
 from scalechannels.training.distributed import (
     Processes,
     with_global_batch_norm,
@@ -201,13 +201,14 @@ class Session:
         """Whether a tensor of the trainer has the leading axis of runs."""
         return isinstance(self.model, StackedNetwork) and not name.startswith("adam.step.")
 
-    def evaluate(self, split: EvaluationSplit, sizes: Sequence[float] | None) -> None:
+    def evaluate(self, split: EvaluationSplit, sizes: Sequence[Size] | None) -> None:
         if not self.processes.writes:
             return
         for index, run in enumerate(self.runs):
             started = time.perf_counter()
-            data, network = self.data[self.data_of[index]], self.networks[index].eval()
-            tested = data.test_sizes if sizes is None else tuple(sizes)
+            data = self.data[self.data_of[index]]
+            network = tested_network(run.config, self.networks[index]).eval()
+            tested: tuple[Size, ...] = data.test_sizes if sizes is None else tuple(sizes)
             with Progress(f"evaluating {run.config.name}", True) as progress:
                 results = evaluate(
                     network,
@@ -224,7 +225,7 @@ class Session:
             }
             run.finish(self._result(run, index, as_json(results, split), seconds))
 
-    def _testing(self, data: DataSets, size: float, split: EvaluationSplit) -> ImageSet:
+    def _testing(self, data: DataSets, size: Size, split: EvaluationSplit) -> ImageSet:
         return data.testing(size, split).to(self.device)
 
     def _result(
