@@ -31,9 +31,9 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
 	touch $@
 
-# What only the slow tests need: Ray and TensorBoard.
+# What only the slow tests need: Ray, TensorBoard, and Triton to run the GPU kernels without a GPU.
 $(READY_ALL): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,ray,log]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,ray,log,kernels]"
 	touch $@
 
 clean:

@@ -2,7 +2,7 @@
 
 The rescaled images of every scale lie side by side on one plane. The convolutions have no padding, so
 wherever a window stays inside one rescaled image its result is that of the image alone; places whose window
-reaches over an edge are masked out. The maximum over all others is the one over space and scale at once.
+reaches over an edge do not count. The maximum over all others is the one over space and scale at once.
 
 Law: equal to SlidingWindowNetwork. Limit: one image size; channels are not told apart, so it is for training.
 """
@@ -23,7 +23,7 @@ class Canvas(nn.Module):
     """Images (B, C, H, W) to canvases (B, C, height, width), sampled in one go."""
 
     lattice: Tensor
-    valid: Tensor
+    places: Tensor
 
     def __init__(self, network: SlidingWindowNetwork, height: int, width: int) -> None:
         super().__init__()
@@ -41,7 +41,8 @@ class Canvas(nn.Module):
             first = (top // STRIDE, left // STRIDE)
             valid[first[0] : first[0] + places(h), first[1] : first[1] + places(w)] = True
         self.register_buffer("lattice", lattice[None], persistent=False)  # (1, height, width, 2)
-        self.register_buffer("valid", valid, persistent=False)  # (h, w), of the logit map
+        self.window, self.width = network.backbone.window, valid.shape[1]
+        self.register_buffer("places", valid.flatten().nonzero()[:, 0], persistent=False)  # (P,), as i·w + j
 
     def forward(self, images: Tensor) -> Tensor:
         if tuple(images.shape[2:]) != self.size:
@@ -52,21 +53,13 @@ class Canvas(nn.Module):
         with torch.autocast(images.device.type, enabled=False):
             return F.grid_sample(images, lattice, padding_mode="border", align_corners=True)
 
-    def maximum(self, logits: Tensor) -> Tensor:
-        """The maximum (…, K) of a logit map (…, h, w, K), over places that see one rescaled image alone."""
-        return logits.masked_fill(~self.valid[..., None], float("-inf")).amax((-3, -2))
-
-
-class CanvasNetwork(nn.Module):
-    """A sliding-window network that works on a canvas: images (B, C, H, W) to logits (B, K)."""
-
-    def __init__(self, network: SlidingWindowNetwork, height: int, width: int) -> None:
-        super().__init__()
-        self.network, self.canvas = network, Canvas(network, height, width)
-
-    def forward(self, images: Tensor) -> Tensor:
-        logits = self.network.backbone.logit_map(self.canvas(images))  # (B, K, h, w)
-        return self.canvas.maximum(logits.movedim(1, -1))
+    def windows(self, canvases: Tensor, places: Tensor) -> Tensor:
+        """What is seen at places (B, K) of canvases (B, height, width, C): windows (B, K, n, n, C)."""
+        within = torch.arange(self.window, device=canvases.device)
+        row = (places // self.width * STRIDE)[..., None] + within  # (B, K, n)
+        column = (places % self.width * STRIDE)[..., None] + within
+        image = torch.arange(len(canvases), device=canvases.device)[:, None, None, None]
+        return canvases[image, row[..., :, None], column[..., None, :]]
 
 
 def pack(sizes: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], tuple[int, int]]:

@@ -24,6 +24,7 @@ from scalechannels.plain import PlainNetwork
 from scalechannels.pooling import ConcatScales
 from scalechannels.sliding import SlidingWindowNetwork
 from scalechannels.training.canvas import Canvas
+from scalechannels.training.strongest import kept, strongest_places
 
 PIECES, PIECE_ROWS = 512, 128
 """A weight's gradient is summed over at most so many pieces of at least so many rows."""
@@ -38,10 +39,15 @@ def stack_networks(networks: Sequence[nn.Module], height: int, width: int) -> St
 
 def can_stack(network: nn.Module) -> bool:
     """Whether a network has the form that StackedNetwork knows."""
-    known = isinstance(network, PlainNetwork | SlidingWindowNetwork) or (
-        isinstance(network, ScaleChannelNetwork) and network.head is None
-    )
-    return known and isinstance(network.backbone, ConvBackbone)
+    if isinstance(network, ScaleChannelNetwork):
+        return network.head is None and isinstance(network.backbone, ConvBackbone)
+    if isinstance(network, SlidingWindowNetwork):  # batch norm would need more than the strongest places
+        return (
+            network.norm is None
+            and isinstance(network.backbone, ConvBackbone)
+            and not network.backbone.batch_norm
+        )
+    return isinstance(network, PlainNetwork) and isinstance(network.backbone, ConvBackbone)
 
 
 class StackedNetwork(nn.Module):
@@ -77,7 +83,10 @@ class StackedNetwork(nn.Module):
 
 
 class StackedSliding(StackedNetwork):
-    """R sliding-window networks, each on a canvas: images (R, B, C, H, W) to logits (R, B, K)."""
+    """R sliding-window networks, each on a canvas: images (R, B, C, H, W) to logits (R, B, K).
+
+    In two passes, see `strongest`: where each class is strongest, then the logits of these windows alone.
+    """
 
     def __init__(self, networks: Sequence[SlidingWindowNetwork], height: int, width: int) -> None:
         super().__init__(networks)
@@ -85,9 +94,21 @@ class StackedSliding(StackedNetwork):
 
     def forward(self, inputs: Tensor) -> Tensor:
         R, B = inputs.shape[:2]
-        canvases = self.canvas(inputs.flatten(0, 1).float())  # (R·B, C, height, width)
-        canvases = canvases.to(inputs.dtype).unflatten(0, (R, B)).movedim(2, -1)
-        return self.canvas.maximum(self.backbone.logit_map(canvases).float())
+        canvases = self.canvas(inputs.flatten(0, 1).float()).to(inputs.dtype)  # (R·B, C, height, width)
+        canvases = canvases.unflatten(0, (R, B)).movedim(2, -1)  # (R, B, height, width, C)
+        seed = torch.randint(2**31, (1,), device=inputs.device)
+        dropout = self.backbone.drop.p if self.training else 0.0
+        strongest = strongest_places(
+            canvases, *self.backbone.arguments(), self.canvas.places, seed, dropout
+        )  # (R, B, K)
+        place = self.canvas.places[strongest]
+        windows = self.canvas.windows(canvases.flatten(0, 1), place.flatten(0, 1))  # (R·B, K, n, n, C)
+        image = torch.arange(R * B, device=inputs.device).view(R, B, 1, 1)
+        feature = torch.arange(self.backbone.dense.weight.shape[2], device=inputs.device)
+        mask = kept(seed, image, place[..., None], feature, dropout) / (1 - dropout)  # (R, B, K, hidden)
+        windows = windows.unflatten(0, (R, B)).flatten(1, 2)  # (R, B·K, n, n, C)
+        logits = self.backbone(windows, mask.flatten(1, 2))  # (R, B·K, K)
+        return logits.view(*place.shape, -1).diagonal(dim1=2, dim2=3).float()  # (R, B, K)
 
 
 class StackedBackbone(nn.Module):
@@ -111,24 +132,20 @@ class StackedBackbone(nn.Module):
             [b.classifier.weight for b in backbones], [b.classifier.bias for b in backbones]
         )
 
-    def forward(self, windows: Tensor) -> Tensor:
-        maps = self._maps(windows)  # (R, N, side, side, F)
-        return self._classify(maps.flatten(2))  # (R, N, K)
-
-    def logit_map(self, images: Tensor) -> Tensor:
-        """Logits (R, N, h, w, K) at every place of images (R, N, H, W, C)."""
-        maps = self._maps(images)
-        rows, size = _patches(maps, self.side, 1)
-        return self._classify(rows).view(*maps.shape[:2], *size, -1)
-
-    def _maps(self, images: Tensor) -> Tensor:
+    def forward(self, windows: Tensor, kept: Tensor | None = None) -> Tensor:
+        """`kept` (R, N, hidden): what dropout leaves of the codes, where it was drawn before."""
+        maps = windows
         for layer in self.layers:
-            images = layer(images)
-        return images
+            maps = layer(maps)  # finally (R, N, side, side, F)
+        codes = F.relu(self.dense(maps.flatten(2)))  # (R, N, hidden)
+        codes = self.drop(codes) if kept is None else codes * kept.to(codes.dtype)
+        return self.classifier(codes)  # (R, N, K)
 
-    def _classify(self, rows: Tensor) -> Tensor:
-        codes = F.relu(self.dense(rows))  # (R, M, hidden)
-        return self.classifier(self.drop(codes))  # (R, M, K)
+    def arguments(self) -> tuple[list[Tensor], list[Tensor], list[int]]:
+        """Weights and biases of all layers in turn, and the strides of the convolutions."""
+        layers = [*self.layers, self.dense, self.classifier]
+        weights, biases = ([getattr(layer, name) for layer in layers] for name in ("weight", "bias"))
+        return weights, biases, [layer.stride for layer in self.layers]  # type: ignore[misc]
 
     @torch.no_grad()
     def unstack(self, backbones: Sequence[ConvBackbone]) -> None:
