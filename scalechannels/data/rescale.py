@@ -10,8 +10,8 @@ Conventions, each of them an open choice that a test shows the effect of:
 - Anti-aliasing: below s = 1 the kernel is widened by 1/s, so that it averages what falls into one output
   pixel instead of skipping pixels. At and above 1 nothing changes.
 - Weights sum to one for every output pixel, counted over the image and its continuation.
-- Continuation: "zero" (a black background without end), or "reflect" (mirrored about the centre of the edge
-  pixel, which is not repeated, as `F.pad` does it).
+- Continuation: "zero" (a black background without end), "reflect" (mirrored about the centre of the edge
+  pixel, which is not repeated, as `F.pad` does it), or "border" (the edge pixel goes on).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-Continuation = Literal["zero", "reflect"]
+Continuation = Literal["zero", "reflect", "border"]
 KERNEL_RADIUS = 2  # of Keys' cubic, in pixels of the coarser of the two grids
 
 
@@ -62,14 +62,17 @@ def rescaling_matrices(
     total = keys_cubic(((u - u.floor())[..., None] - steps) / width[..., None]).sum(-1, keepdim=True)
 
     beyond = 0
-    if continuation == "reflect":
+    if continuation != "zero":
         beyond = max(0, math.ceil(output_size / smallest / 2 - input_size / 2) + reach + 1)
     positions = torch.arange(-beyond, input_size + beyond, device=scales.device)
     weights = keys_cubic((u[..., None] - positions) / width[..., None]) / total  # (S, m, positions)
     if not beyond:
         return weights
     folded = torch.zeros((*weights.shape[:2], input_size), **kind)
-    return folded.index_add_(2, _reflect(positions, input_size), weights)  # (S, m, n)
+    inside = (
+        _reflect(positions, input_size) if continuation == "reflect" else positions.clamp(0, input_size - 1)
+    )
+    return folded.index_add_(2, inside, weights)  # (S, m, n)
 
 
 def rescale(
