@@ -9,11 +9,12 @@ transparency laid over white, 16 bits kept, the first frame where a file has sev
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -39,6 +40,14 @@ class CorruptImagesError(ValueError):
     """Some files of a folder cannot be read; the message names them."""
 
 
+class Checked(NamedTuple):
+    """What decoding a file has told."""
+
+    grey: bool
+    height: int
+    width: int
+
+
 @dataclass(frozen=True)
 class ImageFolder:
     """Images in class subfolders; a map-style dataset of (image, label)."""
@@ -49,12 +58,23 @@ class ImageFolder:
     labels: tuple[int, ...]
     grey: bool  # read as (1, H, W) instead of (3, H, W)
     skipped: tuple[tuple[Path, str], ...] = ()  # unreadable files, and why
+    sizes: tuple[tuple[int, int], ...] = ()  # height and width of each; empty where nothing was decoded
+    max_pixels: int = MAX_PIXELS
 
     def __len__(self) -> int:
         return len(self.paths)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        return read_image(self.paths[index], grey=self.grey), self.labels[index]
+        path = self.paths[index]
+        return read_image(path, grey=self.grey, max_pixels=self.max_pixels), self.labels[index]
+
+    def checksum(self) -> str:
+        """16 hexadecimal digits over the names and contents of all files, wherever the folder lies."""
+        digest = hashlib.sha256()
+        for path in self.paths:
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            digest.update(f"{path.relative_to(self.root).as_posix()}\n{content}\n".encode())
+        return digest.hexdigest()[:16]
 
     def split(self, fraction: float, seed: int = 0) -> tuple[ImageFolder, ImageFolder]:
         """Two disjoint folders, the first with `fraction` of every class (rounded, one image or more)."""
@@ -77,17 +97,27 @@ class ImageFolder:
 
     def _subset(self, indices: Sequence[int]) -> ImageFolder:
         paths, labels = tuple(self.paths[i] for i in indices), tuple(self.labels[i] for i in indices)
-        return replace(self, paths=paths, labels=labels)
+        sizes = tuple(self.sizes[i] for i in indices) if self.sizes else ()
+        return replace(self, paths=paths, labels=labels, sizes=sizes)
 
 
 def image_folder(
-    root: Path | str, *, colour: Colour = "auto", on_corrupt: OnCorrupt = "refuse"
+    root: Path | str,
+    *,
+    colour: Colour = "auto",
+    on_corrupt: OnCorrupt = "refuse",
+    max_pixels: int = MAX_PIXELS,
+    decode: bool = True,
 ) -> ImageFolder:
     """Find and check the images below `root`, classes and files in the order of their names.
 
     colour: "auto" reads RGB unless every image is grey.
     on_corrupt: "refuse" raises an error that names the unreadable files; "skip" leaves them out and warns.
+    max_pixels: files with more pixels count as unreadable.
+    decode: False lists the files alone, for a folder that was checked before; it needs a colour.
     """
+    if not decode and (colour == "auto" or on_corrupt == "skip"):
+        raise ValueError('decode=False needs colour="grey" or "rgb" and cannot skip unreadable files')
     if colour not in get_args(Colour):
         raise ValueError(f"colour must be one of {', '.join(get_args(Colour))}, got {colour!r}")
     if on_corrupt not in get_args(OnCorrupt):
@@ -107,16 +137,20 @@ def image_folder(
     paths: list[Path] = []
     labels: list[int] = []
     skipped: list[tuple[Path, str]] = []
+    sizes: list[tuple[int, int]] = []
     all_grey = True
     for label, folder in enumerate(folders):
         for path in sorted(folder.rglob("*")):
             if path.suffix.lower() not in SUFFIXES or path.name.startswith(".") or not path.is_file():
                 continue
-            try:
-                all_grey &= check_image(path)
-            except UnreadableImageError as error:
-                skipped.append((path, str(error)))
-                continue
+            if decode:
+                try:
+                    checked = check_image(path, max_pixels)
+                except UnreadableImageError as error:
+                    skipped.append((path, str(error)))
+                    continue
+                all_grey &= checked.grey
+                sizes.append((checked.height, checked.width))
             paths.append(path)
             labels.append(label)
     if skipped:
@@ -131,38 +165,55 @@ def image_folder(
         raise ValueError(f"no readable images ({', '.join(SUFFIXES)}) in {root} for {', '.join(empty)}")
     grey = all_grey if colour == "auto" else colour == "grey"
     return ImageFolder(
-        root, tuple(f.name for f in folders), tuple(paths), tuple(labels), grey, tuple(skipped)
+        root,
+        tuple(f.name for f in folders),
+        tuple(paths),
+        tuple(labels),
+        grey,
+        tuple(skipped),
+        tuple(sizes),
+        max_pixels,
     )
 
 
-def read_image(path: Path | str, *, grey: bool = False) -> Tensor:
+def read_image(path: Path | str, *, grey: bool = False, max_pixels: int = MAX_PIXELS) -> Tensor:
     """One image as a float32 tensor, (1, H, W) grey or (3, H, W) RGB, from 0 to 1."""
     try:
-        return to_tensor(load(Path(path)), grey)
+        return to_tensor(load(Path(path), max_pixels), grey)
     except UnreadableImageError as error:
         raise UnreadableImageError(f"{path}: {error}") from None
 
 
-def load(path: Path) -> Image:
+def load(path: Path, max_pixels: int = MAX_PIXELS) -> Image:
     """A decoded, upright image; every way in which that can fail becomes an UnreadableImageError."""
     from PIL import Image, ImageOps
 
+    pillow_limit = Image.MAX_IMAGE_PIXELS
+    raised = pillow_limit is not None and max_pixels > pillow_limit
     try:
+        if raised:  # Pillow's own guard against bombs; whoever raises ours means both
+            Image.MAX_IMAGE_PIXELS = max_pixels
         with Image.open(path) as file:
-            if file.width * file.height > MAX_PIXELS:
+            if file.width * file.height > max_pixels:
                 raise UnreadableImageError(
-                    f"{file.width} x {file.height} pixels are more than {MAX_PIXELS:,}"
+                    f"{file.width} x {file.height} pixels are more than {max_pixels:,}; "
+                    "--max-pixels allows more"
                 )
             file.load()
             return ImageOps.exif_transpose(file)
     except UnreadableImageError:
         raise
-    except Image.DecompressionBombError:
-        raise UnreadableImageError(f"more than {MAX_PIXELS:,} pixels (a decompression bomb?)") from None
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise UnreadableImageError(
+            f"more than {max_pixels:,} pixels (a decompression bomb?); --max-pixels allows more"
+        ) from None
     except MemoryError:
         raise UnreadableImageError("not enough memory to decode it") from None
     except Exception as error:  # damaged files make Pillow's decoders raise almost anything
         raise UnreadableImageError(f"damaged or no image ({type(error).__name__}: {error})") from None
+    finally:
+        if raised:
+            Image.MAX_IMAGE_PIXELS = pillow_limit
 
 
 def to_tensor(image: Image, grey: bool) -> Tensor:
@@ -197,10 +248,10 @@ def is_grey(image: Image) -> bool:
     return image.mode in ("1", "L", "LA", "La", *DEEP_MODES)
 
 
-def check_image(path: Path) -> bool:
-    """Decode an image once; whether it is grey. Raises UnreadableImageError."""
+def check_image(path: Path, max_pixels: int = MAX_PIXELS) -> Checked:
+    """Decode an image once: whether it is grey, and its size. Raises UnreadableImageError."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow's doubts about files that it reads all the same
-        image = load(path)
+        image = load(path, max_pixels)
         to_tensor(image, grey=True)
-        return is_grey(image)
+        return Checked(is_grey(image), image.height, image.width)

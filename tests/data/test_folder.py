@@ -8,7 +8,6 @@ import pytest
 import torch
 from PIL import Image
 
-from scalechannels.data import folder as folder_module
 from scalechannels.data.folder import CorruptImagesError, UnreadableImageError, image_folder, read_image
 
 
@@ -159,14 +158,52 @@ def test_truncated_photographs_are_found_before_training(tmp_path: Path) -> None
             read_image(cut)
 
 
-def test_decompression_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decompression_bombs_are_refused(tmp_path: Path) -> None:
     save(tmp_path / "a" / "fine.png", Image.new("1", (10, 10)))
     save(tmp_path / "b" / "bomb.png", Image.new("1", (20_000, 12_000)))  # 240 megapixels in few kilobytes
     with pytest.raises(CorruptImagesError, match=r"bomb.png: more than 48,000,000 pixels"):
         image_folder(tmp_path)
-    monkeypatch.setattr(folder_module, "MAX_PIXELS", 99)
-    with pytest.raises(UnreadableImageError, match="10 x 10 pixels are more than 99"):
-        read_image(tmp_path / "a" / "fine.png")
+    with pytest.raises(UnreadableImageError, match="10 x 10 pixels are more than 99; --max-pixels allows"):
+        read_image(tmp_path / "a" / "fine.png", max_pixels=99)
+
+
+def test_large_images_are_read_by_those_who_allow_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 40)  # refuses 81 and more by itself
+    path = save(tmp_path / "large.png", Image.new("1", (10, 10)))
+    with pytest.raises(UnreadableImageError, match="a decompression bomb"):
+        read_image(path, max_pixels=40)
+    assert read_image(path, max_pixels=100).shape == (3, 10, 10)
+    assert Image.MAX_IMAGE_PIXELS == 40  # for all others it is what it was
+
+
+def test_the_checksum_is_of_names_and_contents_and_not_of_the_place(photos: Path, tmp_path: Path) -> None:
+    import shutil
+
+    first = image_folder(photos).checksum()
+    assert len(first) == 16
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(photos, moved, ignore=shutil.ignore_patterns("elsewhere"))
+    assert image_folder(moved).checksum() == first
+    (moved / "cat" / "0.png").rename(moved / "cat" / "00.png")
+    renamed = image_folder(moved).checksum()
+    save(moved / "cat" / "1.png", Image.new("RGB", (21, 30), (254, 0, 0)))
+    changed = image_folder(moved).checksum()
+    (moved / "cat" / "2.png").unlink()
+    assert len({first, renamed, changed, image_folder(moved).checksum()}) == 4
+
+
+def test_sizes_are_told_and_a_list_needs_no_decoding(photos: Path) -> None:
+    images = image_folder(photos)
+    assert images.sizes[:2] == ((30, 20), (30, 21))
+    first, _ = images.split(0.5)
+    assert [images.sizes[images.paths.index(path)] for path in first.paths] == list(first.sizes)
+    (photos / "cat" / "3.png").write_text("no image")
+    listed = image_folder(photos, colour="rgb", decode=False)
+    assert (listed.paths, listed.labels, listed.grey) == (images.paths, images.labels, False)
+    with pytest.raises(ValueError, match="decode=False needs colour"):
+        image_folder(photos, decode=False)
 
 
 def test_floating_point_images_must_be_in_range(tmp_path: Path) -> None:

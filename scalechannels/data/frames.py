@@ -1,0 +1,65 @@
+"""Images of differing sizes in one tensor, with every object at its own scale.
+
+Resizing all images to one size would be the end of what scale channels are for: an object of 50 pixels and
+one of 200 would be learnt as the same. So nothing here changes the scale of one image against another's:
+
+- A frame is cut or continued about the image's centre; beyond the image its edge pixels go on, as the
+  networks see it. Where frame and image differ by an odd number of pixels the image lies half a pixel up and
+  to the left.
+- A reduction is the same factor for all images.
+- A simulated size rescales an image about its centre (bicubic, anti-aliased below 1; see `rescale`).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from scalechannels.data.rescale import full_precision, rescaling_matrices
+from scalechannels.foveate import resample
+from scalechannels.scales import ScaleGrid
+
+
+def framed(image: Tensor, side: int) -> Tensor:
+    """(C, H, W) to (C, side, side): cut about the centre where larger, its edges continued elsewhere."""
+    for axis in (1, 2):
+        surplus = max(image.shape[axis] - side, 0)
+        # Rounded so that cutting and continuing err to the same side.
+        image = image.narrow(axis, (surplus + 1) // 2, image.shape[axis] - surplus)
+    top, left = ((side - length) // 2 for length in image.shape[1:])
+    bottom, right = side - image.shape[1] - top, side - image.shape[2] - left
+    return F.pad(image, (left, right, top, bottom), mode="replicate")
+
+
+def reduced(image: Tensor, factor: int) -> Tensor:
+    """(C, H, W) with `factor` times fewer pixels along each side, rounded up.
+
+    Pixels are averaged by a triangle, and the centre stays the centre: nothing is moved by the rounding.
+    """
+    if factor < 1:
+        raise ValueError(f"images are reduced by a whole factor of 1 or more, got {factor}")
+    if factor == 1:
+        return image
+    height, width = (-(-length // factor) for length in image.shape[1:])
+    return resample(image[None], ScaleGrid.of(factor), (height, width), antialias=True)[0, 0]
+
+
+def simulated(image: Tensor, size: float, side: int) -> Tensor:
+    """(C, H, W) as it would look at `size` times its size, in a frame (C, side, side), from 0 to 1.
+
+    Limit: a camera that comes closer sees detail that no enlargement can make.
+    """
+    if size == 1:
+        return framed(image, side)
+    rows, columns = (_matrix(size, length, side).to(image.device) for length in image.shape[1:])
+    with full_precision():
+        return (rows @ image @ columns.mT).clamp(0, 1)
+
+
+@lru_cache(maxsize=64)
+def _matrix(size: float, length: int, side: int) -> Tensor:
+    scales = torch.tensor([size], dtype=torch.float64)
+    return rescaling_matrices(scales, length, side, continuation="border")[0].float()  # (side, length)
