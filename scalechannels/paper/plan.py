@@ -1,0 +1,126 @@
+"""What an experiment is made of, and the configurations that the paper's experiments vary.
+
+The configurations are those of the paper; where it leaves something open, the choice is said here:
+- few samples: 12,500 steps of 16 images, to a whole epoch, for every size of the training set (20 epochs of
+  10,000 images), the rate falling ten times by 1/e as in the paper's recipe.
+- SWMax with batch norm starts at the rate of the other networks, 3e-3: the paper lowers it for the network
+  without.
+- a pretrained channel is the one of the training size, trained alone; the others take its weights.
+- equalised blur: 2/3 window pixels squared, what bilinear interpolation has at the smallest scale, 1/2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from scalechannels.training.config import DataConfig, NetworkConfig, NetworkName, RunConfig, TrainingConfig
+
+Renderer = Literal["table", "ranking", "curves", "samples", "selection", "pictures", "windows", "code"]
+Train = Literal["tr1", "tr2", "tr4", "tr14"]
+TRAINED: dict[Train, tuple[float, ...]] = {"tr1": (1.0,), "tr2": (2.0,), "tr4": (4.0,), "tr14": (1.0, 4.0)}
+SINGLE: tuple[Train, ...] = ("tr1", "tr2", "tr4")
+NETWORKS: dict[NetworkName, str] = {
+    "fovavg": "FovAvg",
+    "fovmax": "FovMax",
+    "fovconc": "FovConc",
+    "swmax": "SWMax",
+    "cnn": "CNN",
+}
+"""The paper's networks, in the order of its table, and how it writes them."""
+ROOT2, ROOT4 = 2**0.5, 2**0.25
+SAMPLES = (100, 300, 1_000, 3_000, 10_000)
+SAMPLE_STEPS, BATCH = 12_500, 16
+EQUAL_BLUR = 2 / 3
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What one line shows: a configuration of seed 0, or several along an axis."""
+
+    label: str
+    configs: tuple[RunConfig, ...]
+    reference: bool = False
+    """Drawn dashed and grey, to compare with."""
+
+    def runs(self, seeds: int) -> tuple[RunConfig, ...]:
+        return tuple(seeded(config, seed) for config in self.configs for seed in range(seeds))
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves that share axes."""
+
+    title: str
+    curves: tuple[Curve, ...]
+    shown: tuple[float, float] = (0.0, 100.0)
+    """The accuracies that the vertical axis spans."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table, a figure, or a statement of the text."""
+
+    id: str
+    title: str
+    place: str
+    """Where it stands in the paper."""
+    renderer: Renderer
+    panels: tuple[Panel, ...] = ()
+    seeds: int = 1
+    tested: tuple[tuple[float, float], ...] = ()
+    """Test sets with all sizes of a range, beside those at every single size."""
+    over: str = ""
+    """The range of test sizes that a ranking is about."""
+
+    def runs(self, seeds: int | None = None) -> tuple[RunConfig, ...]:
+        """Its runs, each once, by default with its own number of seeds."""
+        count = self.seeds if seeds is None else seeds
+        if count < 1:
+            raise ValueError(f"at least one seed is needed, got {count}")
+        curves = (curve for panel in self.panels for curve in panel.curves)
+        return tuple(dict.fromkeys(run for curve in curves for run in curve.runs(count)))
+
+
+def seeded(config: RunConfig, seed: int) -> RunConfig:
+    return replace(config, training=replace(config.training, seed=seed))
+
+
+def whole(config: RunConfig) -> RunConfig:
+    """The recipe in place of every None, so that equal runs are equal; the precision is the device's."""
+    resolved = config.resolve()
+    return replace(resolved, training=replace(resolved.training, precision=config.training.precision))
+
+
+def mnist(name: NetworkName, train: Train | tuple[float, ...], **network: Any) -> RunConfig:
+    """A run on MNIST Large Scale by the paper's recipe."""
+    sizes = TRAINED[train] if isinstance(train, str) else train
+    return whole(RunConfig(DataConfig("mnist", sizes), NetworkConfig(name, **network)))
+
+
+def main(name: NetworkName, train: Train) -> RunConfig:
+    """A run of table 1: 17 channels on [1/2, 8], but FovConc 3 on [1, 4] for single sizes."""
+    narrow = {"low": 1.0, "high": 4.0, "ratio": 2.0} if name == "fovconc" and train != "tr14" else {}
+    return mnist(name, train, **narrow)
+
+
+def few(name: NetworkName, samples: int) -> RunConfig:
+    """A run on few digits of sizes in [1, 4]; the schedule is the paper's, stretched over the steps."""
+    epochs = -(-SAMPLE_STEPS // (samples // BATCH))
+    return whole(
+        RunConfig(
+            DataConfig("mnist", TRAINED["tr14"], samples=samples),
+            NetworkConfig(name),
+            TrainingConfig(epochs=epochs, period=max(1, round(epochs / 10))),
+        )
+    )
+
+
+def cifar(name: NetworkName, ratio: float = ROOT4) -> RunConfig:
+    return whole(RunConfig(DataConfig("cifar10"), NetworkConfig(name, ratio=ratio)))
+
+
+def normed(batch_norm: Literal["joint", "each"]) -> RunConfig:
+    """SWMax with one of the two batch norms."""
+    run = RunConfig(DataConfig("mnist", TRAINED["tr2"]), NetworkConfig("swmax", batch_norm=batch_norm))
+    return whole(replace(run, training=TrainingConfig(rate=3e-3)))

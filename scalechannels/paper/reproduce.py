@@ -1,0 +1,174 @@
+"""Runs what experiments lack and nothing twice, and keeps the results.
+
+    reproduce(["table1", "figure5"], runs="runs", results="results")
+
+Runs of one shape are trained together on a GPU. Each group's results are stored as soon as it is done, so
+what is interrupted goes on: finished runs are not trained again, the others continue from their last epoch.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from scalechannels.paper.experiments import EXPERIMENTS, chosen
+from scalechannels.paper.results import (
+    CIFAR_SIZES,
+    MNIST_SIZES,
+    ResultError,
+    Results,
+    read_result,
+    store_result,
+)
+from scalechannels.training.config import NetworkName, RunConfig
+
+RUNS, PICTURES = "runs", "pictures"
+"""The folders within results/: of the runs, and of what pictures are drawn from."""
+TOGETHER = 12
+"""At most so many runs are trained as one."""
+
+
+def missing(
+    ids: Sequence[str],
+    results: Path | str,
+    *,
+    seeds: int | None = None,
+    only: Sequence[NetworkName] = (),
+    say: Callable[[str], None] | None = None,
+) -> list[RunConfig]:
+    """The runs of these experiments that have no result to use, each once; what cannot be used is named.
+
+    seeds   how many, by default each experiment's own number
+    only    of these networks alone
+    """
+    wanted = dict.fromkeys(run for one in chosen(ids) for run in one.runs(seeds))
+    known = Results(Path(results) / RUNS)
+    lacking = [
+        run
+        for run in wanted
+        if (not only or run.network.name in only) and known.find(run, tested(run)) is None
+    ]
+    for fault in known.faults.values():
+        (say or _say)(f"{fault}; it is done anew")
+    return lacking
+
+
+def tested(run: RunConfig) -> tuple[tuple[float, float], ...]:
+    """The test sets of many sizes that a run's experiments ask for."""
+    same = replace(run, training=replace(run.training, seed=0))
+    return tuple(dict.fromkeys(size for one in EXPERIMENTS if same in one.runs(1) for size in one.tested))
+
+
+def groups(runs: Sequence[RunConfig], together: int = TOGETHER) -> list[list[RunConfig]]:
+    """Runs that differ in their training sizes and seeds alone, at most so many at once."""
+    shapes: dict[RunConfig, list[RunConfig]] = {}
+    for run in runs:
+        shape = replace(run, data=replace(run.data, sizes=(1.0,)), training=replace(run.training, seed=0))
+        shapes.setdefault(shape, []).append(run)
+    return [
+        part[start : start + together] for part in shapes.values() for start in range(0, len(part), together)
+    ]
+
+
+def reproduce(
+    ids: Sequence[str],
+    runs: Path | str = "runs",
+    results: Path | str = "results",
+    *,
+    seeds: int | None = None,
+    only: Sequence[NetworkName] = (),
+    device: str | None = None,
+    together: int = TOGETHER,
+    start_within: float | None = None,
+    say: Callable[[str], None] | None = None,
+    **options: Any,
+) -> list[RunConfig]:
+    """Train what is missing, keep the results, and return what is still missing.
+
+    runs           the folder of the runs, with weights and checkpoints
+    results        the folder that gets one JSON for each run
+    seeds, only    as for `missing`
+    together       at most so many runs are trained as one on a GPU
+    start_within   begin no further group after so many seconds
+    options        of `training.fit`, such as root
+    """
+    import torch
+
+    from scalechannels.paper.pictures import make_pictures
+
+    say = say or _say
+    began = time.perf_counter()
+    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu")).type
+    lacking = missing(ids, results, seeds=seeds, only=only, say=say)
+    parts = groups(lacking, together if place == "cuda" else 1)
+    for number, part in enumerate(parts, 1):
+        if start_within is not None and time.perf_counter() - began > start_within:
+            say(f"{start_within:g} s are over: {len(parts) - number + 1} groups of runs are left")
+            break
+        names = ", ".join(dict.fromkeys(f"{run.network.name} tr{_sizes(run)}" for run in part))
+        say(f"{number}/{len(parts)}: {len(part)} {'run' if len(part) == 1 else 'runs'}, {names}")
+        _do(part, Path(runs), Path(results) / RUNS, place, options, say)
+    else:
+        make_pictures(chosen(ids), Path(runs), Path(results) / PICTURES, place, options, say)
+    return missing(ids, results, seeds=seeds, only=only, say=say)
+
+
+def _do(
+    part: Sequence[RunConfig],
+    folder: Path,
+    results: Path,
+    device: str,
+    options: dict[str, Any],
+    say: Callable[[str], None],
+) -> None:
+    from scalechannels.training.fit import fit
+
+    wanted = tested(part[0])
+    for run in part:
+        _set_aside(folder, run.resolve(device), wanted, say)
+    single = CIFAR_SIZES if part[0].data.name == "cifar10" else MNIST_SIZES
+    for done in fit(part, folder, device=device, sizes=(*single, *wanted), **options):
+        values = read_result(done.folder / "result.json", done.config, wanted)
+        store_result(results / f"{done.config.name}.json", values)
+        accuracy = sum(entry["accuracy"] for entry in values["evaluation"]["sizes"][: len(single)]) / len(
+            single
+        )
+        say(f"  {done.config.name}: {accuracy:.2f} % over all sizes")
+
+
+def _set_aside(
+    folder: Path, config: RunConfig, wanted: Sequence[tuple[float, float]], say: Callable[[str], None]
+) -> None:
+    """Move a run's own files away where they are damaged or another run's, so that it is done anew."""
+    run, fault = folder / config.name, ""
+    path = run / "config.toml"
+    if path.exists():
+        try:
+            if RunConfig.from_toml(path) != config:
+                fault = f"{path} describes another run"
+        except (ValueError, OSError) as error:
+            fault = str(error)
+    if not fault and (run / "result.json").exists():
+        try:
+            read_result(run / "result.json", config, wanted)
+        except ResultError as error:
+            fault = str(error)
+    if fault:
+        place = next(
+            path for n in range(1, 1000) if not (path := folder / f"{config.name}.set-aside-{n}").exists()
+        )
+        run.rename(place)
+        say(f"{fault}; moved to {place.name} and done anew")
+
+
+def _sizes(run: RunConfig) -> str:
+    samples = "" if run.data.samples is None else f", {run.data.samples} samples"
+    return "-".join(f"{size:g}" for size in run.data.sizes) + samples
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
