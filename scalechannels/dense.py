@@ -1,0 +1,259 @@
+"""Local scale invariance: the paper's Λ_local, a class score and a selected scale at every point of an image.
+
+Every channel slides over the whole image instead of looking at one point. Convention: channel σ of a backbone
+of stride d has its outputs on the lattice
+
+    c + d·σ·k,    k = −m … m,    c = (H − 1)/2,
+
+in pixel-centre coordinates, m the smallest number that reaches the outermost pixels. So every channel has an
+output at the image's centre. The common lattice, on which channels are pooled, is every `step`-th pixel from
+the first: 0, step, 2·step, … Logits between a channel's lattice points are interpolated, bilinearly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from scalechannels.convolutional import Convolutional, convolutional
+from scalechannels.foveate import require_images
+from scalechannels.network import ScaleChannelNetwork
+from scalechannels.sampling import sample, taps
+from scalechannels.scales import ScaleGrid
+from scalechannels.selection import _contributions
+
+TILE = 1024
+"""Pixels along a tile of the image: what is held of all channels at once."""
+PLACES = 96
+"""Lattice points along a piece of one channel, which goes through the backbone at once: fits the cache."""
+POOLED = 1 << 15
+"""Points of the common lattice that are pooled at once."""
+
+
+class DenseMap(NamedTuple):
+    """What a network says at every point of a lattice."""
+
+    logits: Tensor  # (B, K, h, w), pooled over scale
+    scales: Tensor  # (B, h, w): σ of the channel that contributes most to the winning class
+    rows: Tensor  # (h,) float64, in pixel-centre coordinates
+    columns: Tensor  # (w,)
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of a channel's lattice along one axis: the points c + step·k for first <= k < last."""
+
+    centre: float
+    step: float
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        return self.last - self.first
+
+    def positions(self, device: torch.device | str | None = None) -> Tensor:
+        steps = torch.arange(self.first, self.last, dtype=torch.float64, device=device)
+        return self.centre + self.step * steps
+
+    def over(self, low: float, high: float) -> Span:
+        """The points that interpolation between `low` and `high` needs, as far as the lattice has them."""
+        before = math.floor((low - self.centre) / self.step)
+        after = math.ceil((high - self.centre) / self.step) + 1
+        first = min(max(before, self.first), self.last - 1)
+        return replace(self, first=first, last=max(min(after, self.last), first + 1))
+
+    def parts(self, count: int) -> Iterator[Span]:
+        """Pieces of nearly equal length, at most `count` points each."""
+        pieces = math.ceil(len(self) / count)
+        edges = [self.first + len(self) * piece // pieces for piece in range(pieces + 1)]
+        for first, last in pairwise(edges):
+            yield replace(self, first=first, last=last)
+
+
+class ChannelMap(NamedTuple):
+    """The logits of one channel on a part of its own lattice."""
+
+    logits: Tensor  # (h, w, K)
+    rows: Span
+    columns: Span
+
+    def at(self, rows: Tensor, columns: Tensor) -> Tensor:
+        """Bilinear interpolation at the product of two axes of positions, float64: (h', w', K)."""
+        maps = _between(self.logits, self.rows, rows, 0)
+        return _between(maps, self.columns, columns, 1)
+
+
+class DenseNetwork(nn.Module):
+    """A scale-channel network at every point of an image, as convolutions over the rescaled images.
+
+        image (B,C,H,W) → for each σ: sampled at spacing σ → backbone slides → (h_σ, w_σ, K)
+                        → interpolated on the common lattice → pool over scale → (B, K, h, w), (B, h, w)
+
+    network  its backbone has to slide (see `convolutional`); it is put into eval mode
+    step     pixels between two points of the common lattice
+    tile     the image is worked on in tiles of about so many pixels a side, so that memory stays bounded
+
+    Law: at its own lattice points each channel says what the foveated network says centred there, the borders
+    included; about every point x₀, scaling the image leaves the pooled logits unchanged (the paper's local
+    scale invariance). Limits: between lattice points logits are interpolated; the invariance holds as far as
+    that of the foveated network. Tiles change nothing beyond rounding.
+    """
+
+    def __init__(self, network: ScaleChannelNetwork, step: int = 4, *, tile: int = TILE) -> None:
+        super().__init__()
+        if not isinstance(network, ScaleChannelNetwork):
+            raise TypeError(f"dense maps need a ScaleChannelNetwork, got {type(network).__name__}")
+        if network.head is not None:
+            raise ValueError("dense maps are defined where logits are pooled; this network pools features")
+        if network.foveate.blur is not None:
+            raise ValueError(
+                "a network with blur has no dense map: the smoothing depends on where each window lies "
+                "between the pixels, so it is no convolution; take blur=None"
+            )
+        for name, value in {"step": step, "tile": tile}.items():
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} is a whole number of pixels, at least 1, got {value!r}")
+        self.network = network.eval()
+        self.step, self.tile = step, max(tile, step)
+        self.stride = self._slid().stride  # refuses what cannot slide
+
+    @property
+    def grid(self) -> ScaleGrid:
+        return self.network.grid
+
+    @torch.no_grad()
+    def forward(self, images: Tensor) -> DenseMap:
+        """Pooled logits and selected scales of images (B, C, H, W) of any H and W."""
+        require_images(images, getattr(self.network.backbone, "channels", None))
+        slid = self._slid()
+        rows, columns = (
+            torch.arange(0, side, self.step, dtype=torch.float64, device=images.device)
+            for side in images.shape[2:]
+        )
+        pooled = [self._pooled(slid, image, rows, columns) for image in images]
+        logits, scales = (torch.stack(part) for part in zip(*pooled, strict=True))
+        return DenseMap(logits.permute(0, 3, 1, 2), scales, rows, columns)
+
+    @torch.no_grad()
+    def channel_maps(
+        self,
+        image: Tensor,
+        rows: tuple[float, float] | None = None,
+        columns: tuple[float, float] | None = None,
+    ) -> list[ChannelMap]:
+        """What each channel says on its own lattice of an image (C, H, W), before pooling: S maps.
+
+        `rows` and `columns` are ranges of positions: only what interpolation inside them needs is computed.
+        """
+        if image.ndim != 3:
+            raise ValueError(f"one image (C, H, W) is needed, got the shape {tuple(image.shape)}")
+        require_images(image[None], getattr(self.network.backbone, "channels", None))
+        slid = self._slid()
+        ranges = (rows, columns)
+        maps = []
+        for sigma in self.grid:
+            spans = [
+                lattice if part is None else lattice.over(*part)
+                for lattice, part in zip(self.lattice(sigma, image.shape[1:]), ranges, strict=True)
+            ]
+            maps.append(self._channel(slid, image, sigma, spans[0], spans[1]))
+        return maps
+
+    def lattice(self, sigma: float, shape: tuple[int, ...] | torch.Size) -> tuple[Span, Span]:
+        """The whole lattice of channel σ in an image of this shape (H, W): rows and columns."""
+        step = self.stride * sigma
+        slack = 1e-9  # a pixel that the lattice meets must not gain a point by rounding
+        counts = [math.ceil((side - 1) / (2 * step) - slack) for side in shape]
+        height, width = (Span((side - 1) / 2, step, -m, m + 1) for side, m in zip(shape, counts, strict=True))
+        return height, width
+
+    def _slid(self) -> Convolutional:
+        return convolutional(self.network.backbone, self.network.foveate.window)
+
+    def _channel(
+        self, slid: Convolutional, image: Tensor, sigma: float, rows: Span, columns: Span
+    ) -> ChannelMap:
+        exact = image if image.dtype in (torch.float32, torch.float64) else image.float()
+        whole = torch.compiler.is_compiling()  # a graph has no pieces
+        bands = []
+        for high in [rows] if whole else rows.parts(PLACES):
+            pieces = [
+                self._piece(slid, exact, sigma, high, wide).to(image.dtype)
+                for wide in ([columns] if whole else columns.parts(PLACES))
+            ]
+            bands.append(torch.cat(pieces, 1) if len(pieces) > 1 else pieces[0])
+        return ChannelMap(torch.cat(bands) if len(bands) > 1 else bands[0], rows, columns)
+
+    def _piece(self, slid: Convolutional, image: Tensor, sigma: float, rows: Span, columns: Span) -> Tensor:
+        """Logits (h, w, K) at some lattice points: sample what their windows see, and slide."""
+        foveate, n = self.network.foveate, self.network.foveate.window
+        axes = []
+        for span, size in zip((rows, columns), image.shape[1:], strict=True):
+            count = self.stride * (len(span) - 1) + n
+            steps = torch.arange(count, dtype=torch.float64, device=image.device)
+            first = self.stride * span.first - (n - 1) / 2  # of the first window, in samples from the centre
+            axes.append(
+                taps(
+                    span.centre + sigma * (first + steps),
+                    sigma,
+                    size,
+                    outside=foveate.outside,
+                    antialias=foveate.antialias,
+                    dtype=image.dtype,
+                )
+            )
+        sampled = sample(image, axes[0], axes[1], outside=foveate.outside, fill=foveate.fill)[None]
+        logits = slid.logit_map(sampled.contiguous(memory_format=torch.channels_last))
+        return logits[0, :, : len(rows), : len(columns)].permute(1, 2, 0)  # (h, w, K)
+
+    def _pooled(
+        self, slid: Convolutional, image: Tensor, rows: Tensor, columns: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Logits (h, w, K) and scales (h, w) on the common lattice, tile by tile."""
+        if torch.compiler.is_compiling():
+            return self._pooled_tile(slid, image, rows, columns)
+        points = max(1, self.tile // self.step)
+        bands = []
+        for high in rows.split(points):
+            parts = [self._pooled_tile(slid, image, high, wide) for wide in columns.split(points)]
+            bands.append([torch.cat(part, 1) for part in zip(*parts, strict=True)])
+        logits, scales = (torch.cat(part) for part in zip(*bands, strict=True))
+        return logits, scales
+
+    def _pooled_tile(
+        self, slid: Convolutional, image: Tensor, rows: Tensor, columns: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        maps = []
+        for sigma in self.grid:
+            high, wide = self.lattice(sigma, image.shape[1:])
+            if not torch.compiler.is_compiling():
+                high, wide = (
+                    high.over(float(rows[0]), float(rows[-1])),
+                    wide.over(*map(float, columns[[0, -1]])),
+                )
+            maps.append(self._channel(slid, image, sigma, high, wide))
+        sigmas = torch.tensor(self.grid.factors, dtype=torch.float32, device=image.device)
+        logits, scales = [], []
+        strip = len(rows) if torch.compiler.is_compiling() else max(1, POOLED // len(columns))
+        for part in rows.split(strip):
+            channels = torch.stack([one.at(part, columns).flatten(0, 1) for one in maps], 1)  # (P, S, K)
+            pooled = self.network.pool(channels)  # (P, K)
+            strongest = _contributions(self.network.pool, channels, pooled.argmax(1)).argmax(1)  # (P,)
+            logits.append(pooled.view(len(part), len(columns), -1))
+            scales.append(sigmas[strongest].view(len(part), len(columns)))
+        return torch.cat(logits), torch.cat(scales)
+
+
+def _between(maps: Tensor, span: Span, positions: Tensor, dimension: int) -> Tensor:
+    """Linear interpolation along one axis of a map (h, w, K)."""
+    steps = (positions - span.centre) / span.step
+    lower = steps.floor()
+    share = (steps - lower).to(maps.dtype).view((-1, 1, 1) if dimension == 0 else (-1, 1))
+    below, above = ((lower.long() + k - span.first).clamp(0, len(span) - 1) for k in (0, 1))
+    return torch.lerp(maps.index_select(dimension, below), maps.index_select(dimension, above), share)

@@ -1,0 +1,158 @@
+"""Train a detector of digits: ten classes and the background, from digits of one size.
+
+    python -m scalechannels.training.detector --out digit-detector
+
+The digits are MNIST's first 50,000 and 20,000 built-in ones, all of size 1; `detector_windows` says what is
+made of them. --kind trains the baselines that the detection benchmark measures beside it, on the same digits:
+"pyramid", a plain CNN that sees windows of scale 1 alone, to be slid over an image pyramid; and "swmax", that
+learns from whole images with one digit or none, by the maximum over space and scale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Literal, get_args
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from scalechannels.backbones import ConvBackbone
+from scalechannels.data.mnist_large_scale import MnistLargeScale, large_scale
+from scalechannels.data.storage import atomic_path
+from scalechannels.data.strokes import BOX, strokes
+from scalechannels.network import ScaleChannelNetwork
+from scalechannels.pooling import MaxOverScales
+from scalechannels.scales import QUARTER_OCTAVE, ScaleGrid
+from scalechannels.sliding import SlidingWindowNetwork
+from scalechannels.training.detector_windows import PITCH, Canvases, Digits, canvases, windows
+
+Kind = Literal["detector", "pyramid", "swmax"]
+Data = Literal["both", "mnist", "strokes"]
+
+CLASSES = 10
+GRID = ScaleGrid(2**-1.25, 2**2.25, ratio=QUARTER_OCTAVE)
+"""Objects from 1/2 to 4, and one channel more at each end, so that peaks in the range have two neighbours."""
+CANVASES, EACH = 24, 32
+"""So many canvases in a batch, and so many windows onto each."""
+
+
+def digits_of_one_size(data: Data = "both", root: Path | None = None, count: int = 50_000) -> Digits:
+    """Digits of size 1 from the training splits."""
+    if data not in get_args(Data):
+        raise ValueError(f"data is one of {get_args(Data)}, got {data!r}")
+    parts = []
+    if data != "mnist":
+        drawn = strokes(min(count, 20_000), 0, "train")
+        parts.append(Digits.of(drawn.render(1.0, BOX), drawn.labels))
+    if data != "strokes":
+        mnist = MnistLargeScale(root).mnist
+        first = min(count, len(mnist.train_images) * 5 // 6)
+        images = large_scale(mnist.train_images[:first], 1.0, BOX)
+        parts.append(Digits.of(images, mnist.train_labels[:first]))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+def train(
+    kind: Kind,
+    digits: Digits,
+    *,
+    steps: int = 4000,
+    rate: float = 3e-3,
+    seed: int = 0,
+    features: tuple[int, ...] = (16, 16, 32, 32),
+    hidden: int = 100,
+    report: int = 200,
+) -> ScaleChannelNetwork:
+    """A network of 11 classes, the background last, whose backbone learnt from `digits`."""
+    if kind not in get_args(Kind):
+        raise ValueError(f"kind is one of {get_args(Kind)}, got {kind!r}")
+    torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    backbone = ConvBackbone(features, classes=CLASSES + 1, hidden=hidden, batch_norm=kind != "swmax")
+    model: nn.Module = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if kind == "swmax":
+        # A coarse grid, because every image goes through every channel in whole.
+        model, rate = SlidingWindowNetwork(backbone, ScaleGrid(0.5, 2, ratio=2.0)), rate / 10
+    optimiser = torch.optim.Adam(model.parameters(), lr=rate)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps, pct_start=0.1)
+    model.train()
+    start, running = time.monotonic(), 0.0
+    for step in range(1, steps + 1):
+        if kind == "swmax":
+            images, targets = whole_images(digits, generator)
+        else:
+            made = canvases(digits, CANVASES, generator)
+            looking = "all scales" if kind == "detector" else "one scale"
+            images, targets = windows(made, EACH, CLASSES, generator, looking)
+        optimiser.zero_grad(set_to_none=True)
+        loss = F.cross_entropy(model(images), targets)
+        loss.backward()
+        optimiser.step()
+        schedule.step()
+        running += float(loss.detach())
+        if step % report == 0:
+            taken = time.monotonic() - start
+            print(f"step {step} of {steps}: loss {running / report:.4f}, {taken:.0f} s", file=sys.stderr)
+            running = 0.0
+    return ScaleChannelNetwork(backbone, GRID, MaxOverScales()).eval()
+
+
+def whole_images(digits: Digits, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Images (N, 1, 72, 72) with at most one digit, and what they hold: the class, or background."""
+    made = canvases(digits, CANVASES, generator)
+    side = 2 * PITCH
+    corner = made.images[..., :side, :side].clone()
+    # Of the four places in the corner one may keep its digit; the others become what lies beside them.
+    labels = made.labels.view(CANVASES, -1)[:, 0]
+    beside = made.images[..., -PITCH:, -PITCH:]
+    empty = (made.labels[:, -1] < 0)[:, None, None, None]
+    filler = torch.where(empty, beside, made.images.amin((2, 3), keepdim=True))
+    for row, column in ((0, 1), (1, 0), (1, 1)):
+        corner[..., row * PITCH : (row + 1) * PITCH, column * PITCH : (column + 1) * PITCH] = filler
+    labels = torch.where(labels < 0, CLASSES, labels)
+    return corner, F.one_hot(labels, CLASSES + 1).float()
+
+
+def save(network: ScaleChannelNetwork, folder: Path) -> None:
+    """The network, and beside it what a detector has to know: detector.json."""
+    network.save_pretrained(folder)
+    about = {"classes": [str(digit) for digit in range(CLASSES)], "background": CLASSES, "values": "digits"}
+    with atomic_path(folder / "detector.json") as path:
+        path.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, required=True, help="the folder for the network")
+    parser.add_argument("--kind", choices=get_args(Kind), default="detector")
+    parser.add_argument("--data", choices=get_args(Data), default="both")
+    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--features", type=int, nargs="+", default=[16, 16, 32, 32])
+    parser.add_argument("--hidden", type=int, default=100)
+    parser.add_argument("--root", type=Path, help="folder of MNIST")
+    chosen = parser.parse_args()
+    digits = digits_of_one_size(chosen.data, chosen.root)
+    network = train(
+        chosen.kind,
+        digits,
+        steps=chosen.steps,
+        seed=chosen.seed,
+        features=tuple(chosen.features),
+        hidden=chosen.hidden,
+    )
+    save(network, chosen.out)
+    print(chosen.out)
+
+
+if __name__ == "__main__":
+    main()
+
+__all__ = ["Canvases", "digits_of_one_size", "save", "train"]
