@@ -1,0 +1,206 @@
+"""`reproduce` does what is missing and nothing twice; what is damaged is noticed, named and done anew."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from made_up import made_up, write
+
+from scalechannels.paper import experiments, reproduce
+from scalechannels.paper.plan import Curve, Experiment, Panel, seeded
+from scalechannels.paper.results import Results
+from scalechannels.training import datasets, fit
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+
+RUN = RunConfig(
+    DataConfig(samples=100),
+    NetworkConfig("fovavg", low=1, high=2, ratio=2),
+    TrainingConfig(epochs=1, batch=20),
+)
+OTHER = replace(RUN, network=replace(RUN.network, name="fovmax"))
+ONE = Experiment("one", "", "", "curves", (Panel("", (Curve("a", (RUN,)),)),), tested=((1.0, 2.0),))
+BOTH = Experiment("both", "", "", "curves", (Panel("", (Curve("a", (RUN,)), Curve("b", (OTHER,)))),), seeds=2)
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiments, "EXPERIMENTS", (ONE, BOTH))
+    monkeypatch.setattr(reproduce, "EXPERIMENTS", (ONE, BOTH))
+    monkeypatch.setattr(datasets, "STROKES_TEST", 20)
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def do(tmp_path: Path) -> Callable[..., list[str]]:
+    def call(*ids: str, **options: object) -> list[str]:
+        said: list[str] = []
+        left = reproduce.reproduce(
+            ids, tmp_path / "runs", tmp_path / "results", device="cpu", say=said.append, **options
+        )
+        assert left == [] or options
+        return said
+
+    return call
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the runs that are given to `fit`, filled while a test runs."""
+    names: list[str] = []
+    real = fit.fit
+
+    def counting(configs, folder, **options):
+        names.extend(config.resolve("cpu").name for config in configs if not done(folder, config))
+        return real(configs, folder, **options)
+
+    def done(folder, config) -> bool:
+        return (folder / config.resolve("cpu").name / "result.json").exists()
+
+    monkeypatch.setattr(fit, "fit", counting)
+    return names
+
+
+def stored(tmp_path: Path, config: RunConfig = RUN) -> Path:
+    return tmp_path / "results" / "runs" / f"{config.resolve('cpu').name}.json"
+
+
+def test_it_does_what_is_missing_and_nothing_twice(tmp_path: Path, do, trained: list[str]) -> None:
+    do("one")
+    assert trained == [RUN.resolve("cpu").name]
+    do("one", "both")  # the first seed of the first curve is there already
+    assert sorted(trained) == sorted(
+        seeded(config, seed).resolve("cpu").name for config in (RUN, OTHER) for seed in (0, 1)
+    )
+    count = len(trained)
+    do("all")
+    assert len(trained) == count
+    assert len(list((tmp_path / "results" / "runs").glob("*.json"))) == 4
+
+
+def test_a_result_holds_every_size_and_the_range_that_was_asked_for(tmp_path: Path, do) -> None:
+    do("one")
+    result = Results(tmp_path / "results" / "runs").find(RUN)
+    assert result is not None
+    assert len(result.accuracies) == 17
+    assert result.accuracy_over(1.0, 2.0) is not None
+    assert result.accuracy_over(1.0, 4.0) is None
+    assert result.seconds > 0
+    assert json.loads(stored(tmp_path).read_text()) == json.loads(
+        (tmp_path / "runs" / RUN.resolve("cpu").name / "result.json").read_text()
+    )
+
+
+def test_seeds_and_networks_can_be_chosen(tmp_path: Path, do, trained: list[str]) -> None:
+    do("both", seeds=1, only=["fovmax"])
+    assert trained == [OTHER.resolve("cpu").name]
+    with pytest.raises(ValueError, match="no experiment 'table9'; there are one, both"):
+        do("table9")
+    with pytest.raises(ValueError, match="at least one seed is needed, got 0"):
+        do("both", seeds=0)
+
+
+def test_a_damaged_result_is_named_and_done_anew(tmp_path: Path, do, trained: list[str]) -> None:
+    do("one")
+    path = stored(tmp_path)
+    whole = path.read_text()
+    path.write_text(whole[:300])
+    own = tmp_path / "runs" / RUN.resolve("cpu").name / "result.json"
+    said = do("one")
+    assert any(str(path) in line and "damaged" in line and "done anew" in line for line in said)
+    assert len(trained) == 1  # the run's own folder still had it
+    assert path.read_text() == whole
+
+    path.write_text(whole[:300])
+    own.write_text("{}")
+    said = do("one")
+    assert any(str(own) in line and "set-aside-1" in line for line in said)
+    assert len(trained) == 2
+    assert json.loads(path.read_text())["name"] == RUN.resolve("cpu").name
+
+
+def test_a_result_of_another_configuration_is_named_and_done_anew(
+    tmp_path: Path, do, trained: list[str]
+) -> None:
+    do("both", seeds=1)
+    one, other = stored(tmp_path), stored(tmp_path, OTHER)
+    one.write_text(other.read_text())
+    runs = tmp_path / "runs"
+    (runs / RUN.resolve("cpu").name / "config.toml").write_text(OTHER.resolve("cpu").to_toml())
+    said = do("both", seeds=1)
+    assert any(str(one) in line and OTHER.resolve("cpu").name in line for line in said)
+    assert any("describes another run" in line for line in said)
+    assert trained.count(RUN.resolve("cpu").name) == 2
+    assert json.loads(one.read_text())["config"]["network"]["name"] == "fovavg"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda v: v["evaluation"]["sizes"].pop(3), "lacks the test sizes"),
+        (lambda v: v["evaluation"].update(split="validation"), "validation split"),
+        (lambda v: v["evaluation"]["sizes"][0].update(accuracy=101.0), "no percentages"),
+        (lambda v: v["evaluation"]["sizes"][0].update(accuracy=float("nan")), "no percentages"),
+        (lambda v: v["history"][-1].update(epoch=7), "ends after 7 of 1 epochs"),
+        (lambda v: v.update(history=[]), "damaged: IndexError"),
+        (lambda v: v.pop("seconds"), "damaged: KeyError: 'seconds'"),
+        (lambda v: v["config"]["training"].update(seed=5), "not fovavg-strokes-tr1-seed0"),
+        (lambda v: v["config"]["training"].update(unheard=5), "unknown option training.unheard"),
+    ],
+)
+def test_what_is_wrong_with_a_result_is_said(tmp_path: Path, change, message: str) -> None:
+    result = made_up(RUN, device="cpu")
+    change(result.values)
+    path = stored(tmp_path)
+    write(path.parent, result)
+    results = Results(path.parent)
+    assert results.find(RUN) is None
+    (fault,) = results.faults.values()
+    assert str(path) in fault
+    assert message in fault
+
+
+def test_interrupted_it_goes_on(
+    tmp_path: Path, do, trained: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = reproduce._do
+
+    def interrupted(part, *rest):
+        if part[0].network.name == "fovmax":
+            raise KeyboardInterrupt
+        real(part, *rest)
+
+    monkeypatch.setattr(reproduce, "_do", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        do("both")
+    assert {name.split("-")[0] for name in trained} == {"fovavg"}
+    assert stored(tmp_path).exists()
+    assert len(reproduce.missing(["both"], tmp_path / "results")) == 2
+    monkeypatch.setattr(reproduce, "_do", real)
+    do("both")
+    assert len(trained) == 4
+
+
+def test_no_group_is_begun_when_the_time_is_over(tmp_path: Path, do, trained: list[str]) -> None:
+    said = do("both", start_within=-1)
+    assert trained == []
+    assert "4 groups of runs are left" in said[-1]
+
+
+def test_runs_of_one_shape_are_grouped() -> None:
+    sizes = [replace(RUN, data=replace(RUN.data, sizes=(size,))) for size in (1.0, 2.0)]
+    runs = [seeded(run, seed) for run in (*sizes, OTHER) for seed in range(3)]
+    assert [len(part) for part in reproduce.groups(runs)] == [6, 3]
+    assert [len(part) for part in reproduce.groups(runs, 4)] == [4, 2, 3]
+
+
+def test_of_a_long_history_a_hundred_epochs_are_kept(tmp_path: Path) -> None:
+    from scalechannels.paper.results import store_result
+
+    store_result(tmp_path / "a.json", {"history": [{"epoch": n} for n in range(1, 2085)]})
+    kept = [entry["epoch"] for entry in json.loads((tmp_path / "a.json").read_text())["history"]]
+    assert len(kept) == 100
+    assert kept[-1] == 2084
+    assert kept == sorted(kept)
