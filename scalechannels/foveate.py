@@ -240,5 +240,5 @@ def _fold(taps: Tensor, size: int, outside: Outside) -> Tensor:
     """Pixel indices beyond the image brought back into it."""
     if outside != "reflect":
         return taps.clamp(0, size - 1)
-    period = max(2 * (size - 1), 1)
+    period = taps.new_full((), max(2 * (size - 1), 1))  # a tensor: ONNX export with a free size needs one
     return (size - 1 - (taps.remainder(period) - (size - 1)).abs()).clamp_min(0)
