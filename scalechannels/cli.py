@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from cyclopts import App, Parameter
 
 from scalechannels.commands.evaluate import evaluate
+from scalechannels.commands.export import export
 from scalechannels.commands.predict import predict
 from scalechannels.commands.quickstart import quickstart
 from scalechannels.commands.sweep import sweep
@@ -28,6 +29,7 @@ app.command(train)
 app.command(sweep)
 app.command(evaluate)
 app.command(predict)
+app.command(export)
 
 
 def main(words: Sequence[str] | None = None) -> None:

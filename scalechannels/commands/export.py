@@ -1,0 +1,54 @@
+"""`scalechannels export`: a trained network as an ONNX file that agrees with PyTorch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from scalechannels.commands.ending import clear_ending
+from scalechannels.shipped import find_network
+
+
+def export(
+    network: Annotated[
+        Path, Parameter(help="The folder of a run or of a saved network, or a shipped network's name.")
+    ],
+    /,
+    *,
+    onnx: Annotated[Path, Parameter(help="The .onnx file to write.")],
+    size: Annotated[
+        tuple[int, int] | None,
+        Parameter(help="Height and width of the images; by default any, where the network can."),
+    ] = None,
+) -> None:
+    """Write a network as ONNX, for onnxruntime and other programs without PyTorch.
+
+    The file takes `images` (batch, channels, height, width) and gives `logits` (batch, classes) and, for
+    networks with scale channels, `channel_logits` (batch, scales, classes). Batches may have any size.
+    Networks that foveate take images of any size; the plain CNN of digits takes 112x112, and so does swmax
+    unless --size says otherwise. The metadata name the classes, scales, size and range of values.
+
+    Before it has its name, the file is run in onnxruntime and compared with PyTorch on random images: a
+    difference above 1e-4 is an error and leaves nothing behind. Needs pip install 'scalechannels[onnx]'.
+
+    Example: scalechannels export runs/NAME --onnx digits.onnx
+    """
+    with clear_ending():
+        from scalechannels.commands.evaluate import open_network
+        from scalechannels.commands.predict import class_names, values_of
+        from scalechannels.data.strokes import BACKGROUND
+        from scalechannels.export import BATCHES, export_onnx
+
+        folder = find_network(network)
+        loaded = open_network(folder)
+        digits = values_of(folder, loaded) == "digits"
+        values = (BACKGROUND, -BACKGROUND) if digits else (0.0, 1.0)
+        done = export_onnx(loaded, onnx, size=size, classes=class_names(folder), values=values)
+        height, width = done.size or ("height", "width")
+        megabytes = done.path.stat().st_size / 1e6
+        print(f"{done.path}: {megabytes:.1f} MB, images (batch, channels, {height}, {width}) to ", end="")
+        print(" and ".join(done.outputs))
+        counts = ", ".join(map(str, BATCHES))
+        print(f"onnxruntime agrees with PyTorch within {done.error:.0e} on batches of {counts} random images")
