@@ -269,6 +269,14 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         tuple(_pretrained(name) for name in ("fovavg", "fovmax", "swmax")),
     ),
     Experiment(
+        "beyond",
+        "Log-mean-exp pooling, which the paper does not have",
+        "not in the paper",
+        "table",
+        (Panel("FovLSE", tuple(_curve(train, main("fovlse", train)) for train in TRAINED)),),
+        seeds=3,
+    ),
+    Experiment(
         "equal-blur",
         "Selected scales of FovMax with equalised blur",
         "Section 6.9, footnote",

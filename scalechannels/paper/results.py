@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +81,10 @@ class Results:
     def find(self, config: RunConfig, tested: Iterable[tuple[float, float]] = ()) -> Result | None:
         """The result of a run, trained on a GPU or else on a CPU; None where there is none to use."""
         for device in ("cuda", "cpu"):
-            resolved = config.resolve(device)
-            if resolved.name not in self._known:
-                self._known[resolved.name] = self._load(resolved, tuple(tested))
-            found = self._known[resolved.name]
+            resolved, name = _resolved(config, device)
+            if name not in self._known:
+                self._known[name] = self._load(resolved, name, tuple(tested))
+            found = self._known[name]
             if found is not None:
                 return found
         return None
@@ -93,18 +94,22 @@ class Results:
         runs = (seeded(curve.configs[point], seed) for seed in range(MOST_SEEDS))
         return [result for result in map(self.find, runs) if result is not None]
 
-    def path(self, config: RunConfig) -> Path:
-        return self.folder / f"{config.name}.json"
-
-    def _load(self, config: RunConfig, tested: tuple[tuple[float, float], ...]) -> Result | None:
-        path = self.path(config)
+    def _load(self, config: RunConfig, name: str, tested: tuple[tuple[float, float], ...]) -> Result | None:
+        path = self.folder / f"{name}.json"
         if not path.exists():
             return None
         try:
             return Result(config, read_result(path, config, tested))
         except ResultError as error:
-            self.faults[config.name] = str(error)
+            self.faults[name] = str(error)
             return None
+
+
+@cache
+def _resolved(config: RunConfig, device: str) -> tuple[RunConfig, str]:
+    """Kept, since a table asks for hundreds of names and each takes a millisecond."""
+    resolved = config.resolve(device)
+    return resolved, resolved.name
 
 
 def read_result(path: Path, config: RunConfig, tested: Iterable[tuple[float, float]] = ()) -> dict[str, Any]:

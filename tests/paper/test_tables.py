@@ -1,0 +1,158 @@
+"""Tables are arithmetic on results: exact on made-up ones, whole on the committed ones."""
+
+import json
+from pathlib import Path
+
+import pytest
+from made_up import made_up, write
+
+from scalechannels.paper.experiments import experiment
+from scalechannels.paper.layout import curve_text, main_text, ranking_text, signed
+from scalechannels.paper.plan import NETWORKS, SINGLE, TRAINED, few, main, seeded
+from scalechannels.paper.published import COLUMNS, TABLE1
+from scalechannels.paper.results import MNIST_SIZES, Results
+from scalechannels.paper.tables import RANGES, as_json, curve_tables, main_table, range_mean, ranking
+
+COMMITTED = Path(__file__).parents[2] / "results" / "runs"
+
+
+def test_a_range_has_the_sizes_at_both_of_its_ends() -> None:
+    at = {"[1/2,1]": 5, "[1,4]": 9, "[4,8]": 5, "[1/2,4]": 13, "[1/2,8]": 17}
+    for column, count in at.items():
+        low, high = RANGES[column]
+        inside = [size for size in MNIST_SIZES if low - 1e-6 < size < high + 1e-6]
+        assert len(inside) == count
+        result = made_up(main("cnn", "tr1"), lambda size, inside=inside: 17.0 if size in inside else 0.0)
+        assert range_mean(result, column) == pytest.approx(17.0)
+
+
+def test_without_results_all_rows_are_there_and_nothing_is_invented(tmp_path: Path) -> None:
+    rows = main_table(Results(tmp_path))
+    assert len(rows) == 25
+    assert [row.label for row in rows[:5]] == [
+        f"FovAvg 17ch {t}" for t in ("tr1", "tr2", "tr4", "mean", "tr14")
+    ]
+    assert all(row.ours == {} and row.seeds == 0 and row.missing == 3 for row in rows)
+    text = main_text(rows)
+    assert "60 runs have no result: scalechannels reproduce table1" in text
+    for entry in as_json(rows):
+        assert entry["[1,4]"] is None
+        assert entry["paper"]["[1,4]"] > 40
+
+
+def test_mean_and_standard_deviation_over_seeds(tmp_path: Path) -> None:
+    for seed, accuracy in enumerate((98.0, 99.0, 100.0)):
+        run = seeded(main("fovavg", "tr2"), seed)
+        write(tmp_path, made_up(run, lambda size, a=accuracy: a))
+    row = main_table(Results(tmp_path))[1]
+    assert (row.seeds, row.missing) == (3, 0)
+    assert row.ours["[1,4]"].mean == pytest.approx(99.0)
+    assert row.ours["[1,4]"].std == pytest.approx(1.0)  # n − 1
+    assert row.difference("[1,4]") == pytest.approx(99.0 - 99.36)
+
+
+def test_the_row_of_means_takes_seeds_that_all_three_sizes_have(tmp_path: Path) -> None:
+    for train, accuracy in zip(SINGLE, (90.0, 93.0, 96.0), strict=True):
+        for seed in range(2 if train == "tr4" else 3):
+            run = seeded(main("swmax", train), seed)
+            write(tmp_path, made_up(run, lambda size, a=accuracy + seed: a))
+    row = next(row for row in main_table(Results(tmp_path)) if row.network == "swmax" and row.train == "mean")
+    assert row.seeds == 2
+    assert row.ours["[1/2,8]"].mean == pytest.approx(93.5)
+    assert row.ours["[1/2,8]"].std == pytest.approx(0.5**0.5)
+    assert row.paper is not None
+    assert row.paper["[1/2,8]"] == 89.75
+
+
+def test_json_has_the_agreed_form(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        made_up(main("fovconc", "tr14")),
+        made_up(main("cnn", "tr1")),
+        made_up(main("fovlse", "tr1")),
+    )
+    rows = json.loads(json.dumps(as_json(main_table(Results(tmp_path)))))
+    assert len(rows) == 26  # one of ours
+    assert [row["source"] for row in rows] == ["paper"] * 25 + ["ours"]
+    for row in rows:
+        assert list(row) == ["network", "train", "channels", "seeds", *COLUMNS, "std", "paper", "source"]
+        assert list(row["std"]) == list(COLUMNS)
+    by = {(row["network"], row["train"]): row for row in rows}
+    assert by["cnn", "tr1"]["channels"] == 1
+    assert by["fovconc", "tr14"]["channels"] == 17
+    assert by["fovconc", "tr1"]["channels"] == 3
+    assert by["fovlse", "tr1"]["paper"] is None
+    assert by["cnn", "tr1"]["[1,4]"] == 99.0
+    assert by["cnn", "tr1"]["std"]["[1,4]"] is None  # one seed
+    assert by["cnn", "tr1"]["paper"]["[1,4]"] == TABLE1["cnn", "tr1"][1]
+
+
+def test_rankings_show_both_places(tmp_path: Path) -> None:
+    for place, name in enumerate(("cnn", "fovmax", "fovavg", "swmax")):
+        write(tmp_path, made_up(main(name, "tr14"), lambda size, p=place: 99.0 - p))
+    rows = ranking(Results(tmp_path), "table3")
+    assert [(row.network, row.paper_place, row.place) for row in rows] == [
+        ("fovavg", 1, 3),
+        ("fovconc", 2, None),
+        ("fovmax", 3, 2),
+        ("cnn", 4, 1),
+        ("swmax", 5, 4),
+    ]
+    assert "99.33" in ranking_text(rows)
+    assert ranking_text(rows, "markdown").startswith("| place | network |")
+
+
+def test_curves_say_what_is_missing(tmp_path: Path) -> None:
+    one = experiment("figure9")
+    write(tmp_path, made_up(one.panels[0].curves[3].configs[0], lambda size: 50 + size))
+    (table,) = curve_tables(Results(tmp_path), one)
+    assert list(table.columns["trained on [1, 2]"]) == pytest.approx(list(MNIST_SIZES))
+    assert table.columns["trained on [1, 2]"][8.0].mean == 58.0
+    assert table.missing == {"tr1": 1, "tr2": 1, "tr4": 1, "trained on [2, 4]": 1}
+    assert "missing: tr1 (1)" in curve_text([table])
+
+
+def test_few_samples_are_tested_on_the_whole_range(tmp_path: Path) -> None:
+    run = few("fovavg", 300)
+    write(tmp_path, made_up(run, lambda size: 90 + size, ranges=[(1.0, 4.0)]))
+    (table,) = curve_tables(Results(tmp_path), experiment("figure11"))
+    assert table.columns["FovAvg"] == {300: table.columns["FovAvg"][300]}
+    assert table.columns["FovAvg"][300].mean == 92.0
+    assert table.missing["FovAvg"] == 4
+
+
+def test_a_difference_that_rounds_to_nothing_has_no_sign() -> None:
+    assert [signed(value) for value in (0.004, -0.004, 0.01, -1.5, None)] == [
+        "0.00",
+        "0.00",
+        "+0.01",
+        "−1.50",
+        "–",
+    ]
+
+
+def test_the_committed_results_are_whole() -> None:
+    """Each file is the run that its name promises, and belongs to an experiment."""
+    from scalechannels.paper.experiments import EXPERIMENTS
+
+    wanted = {
+        run.resolve(device).name: run
+        for one in EXPERIMENTS
+        for run in one.runs(10)
+        for device in ("cuda", "cpu")
+    }
+    results = Results(COMMITTED)
+    files = list(COMMITTED.glob("*.json"))
+    assert len(files) >= 24
+    for path in files:
+        assert path.stem in wanted, f"{path.name} belongs to no experiment"
+        assert results.find(wanted[path.stem]) is not None, results.faults
+    assert results.faults == {}
+
+
+def test_table_1_of_the_committed_results_has_the_paper_beside_it() -> None:
+    text = main_text(main_table(Results(COMMITTED)))
+    (line,) = (line for line in text.splitlines() if line.startswith("FovAvg 17ch tr2"))
+    assert "99.38 ± 0.06  99.36  +0.02" in line
+    assert len([line for line in text.splitlines() if line.startswith(tuple(NETWORKS.values()))]) == 25
+    assert len(TRAINED) == 4
