@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -39,11 +40,13 @@ class Convolutional(NamedTuple):
     stride: int
 
 
-def convolutional(backbone: nn.Module, window: int, channels: int | None = None) -> Convolutional:
+def convolutional(
+    backbone: nn.Module, window: int, channels: int | None = None, *, check: bool = True
+) -> Convolutional:
     """The sliding form of a backbone in eval mode, as its weights are now.
 
-    Law: place (i, j) of the map is the backbone's output on that window alone. This is checked here on noise,
-    and a backbone for which it does not hold, such as one with padding, is refused.
+    Law: place (i, j) of the map is the backbone's output on that window alone. This is checked on noise, and
+    a backbone for which it does not hold, such as one with padding, is refused.
     """
     if isinstance(backbone, ConvBackbone):
         return _of_conv_backbone(backbone)
@@ -61,7 +64,8 @@ def convolutional(backbone: nn.Module, window: int, channels: int | None = None)
         padded = any(_padded(layer) for layer in backbone.modules())
         why = "it pads its convolutions, and" if padded else "it"
         raise TypeError(f"{type(backbone).__name__} cannot slide: {why} has no logit_map. {HOW}")
-    _check(backbone, slid, window, channels)
+    if check:
+        _check(backbone, slid, window, channels)
     return slid
 
 
@@ -148,7 +152,7 @@ def _check(backbone: nn.Module, slid: Convolutional, window: int, channels: int 
     if channels is None:
         found = [layer.in_channels for layer in backbone.modules() if isinstance(layer, nn.Conv2d)]
         channels = getattr(backbone, "channels", found[0] if found else 1)
-    reference = next(backbone.parameters(), torch.empty(0))
+    reference = next(chain(backbone.parameters(), backbone.buffers()), torch.empty(0))
     generator = torch.Generator().manual_seed(0)
     side = window + 2 * slid.stride
     noise = torch.randn(1, channels, side, side, generator=generator).to(reference)

@@ -121,7 +121,7 @@ class DenseNetwork(nn.Module):
                 raise ValueError(f"{name} is a whole number of pixels, at least 1, got {value!r}")
         self.network = network.eval()
         self.step, self.tile = step, max(tile, step)
-        self.stride = self._slid().stride  # refuses what cannot slide
+        self.stride = self._slid(check=True).stride  # refuses what cannot slide
 
     @property
     def grid(self) -> ScaleGrid:
@@ -173,8 +173,8 @@ class DenseNetwork(nn.Module):
         height, width = (Span((side - 1) / 2, step, -m, m + 1) for side, m in zip(shape, counts, strict=True))
         return height, width
 
-    def _slid(self) -> Convolutional:
-        return convolutional(self.network.backbone, self.network.foveate.window)
+    def _slid(self, check: bool = False) -> Convolutional:
+        return convolutional(self.network.backbone, self.network.foveate.window, check=check)
 
     def _channel(
         self, slid: Convolutional, image: Tensor, sigma: float, rows: Span, columns: Span

@@ -19,7 +19,7 @@ from scalechannels.foveate import Outside, _fold
 class Taps(NamedTuple):
     """Which pixels of an axis each sample reads, and with what weight."""
 
-    index: Tensor  # (m, T) int64
+    pixels: Tensor  # (m, T) int64
     weight: Tensor  # (m, T) of the image's type; 0 where a constant takes the pixel's place
 
 
@@ -48,10 +48,10 @@ def sample(image: Tensor, rows: Taps, columns: Taps, *, outside: Outside, fill: 
     """The image (C, H, W) at the product of two axes of samples: (C, h, w)."""
     if not torch.compiler.is_compiling():  # an exported graph knows no pixel numbers
         (top, bottom), (left, right) = (
-            (int(axis.index.min()), int(axis.index.max()) + 1) for axis in (rows, columns)
+            (int(axis.pixels.min()), int(axis.pixels.max()) + 1) for axis in (rows, columns)
         )
         image = image[:, top:bottom, left:right]
-        rows, columns = Taps(rows.index - top, rows.weight), Taps(columns.index - left, columns.weight)
+        rows, columns = Taps(rows.pixels - top, rows.weight), Taps(columns.pixels - left, columns.weight)
     if outside == "constant":
         image = image - fill  # so that a weight of zero stands for the constant
     image = _along(image, rows, 1)
@@ -62,8 +62,8 @@ def sample(image: Tensor, rows: Taps, columns: Taps, *, outside: Outside, fill: 
 def _along(image: Tensor, axis: Taps, dimension: int) -> Tensor:
     shape = (-1, 1) if dimension == 1 else (1, -1)
     total: Tensor | None = None
-    for tap in range(axis.index.shape[1]):
-        part = image.index_select(dimension, axis.index[:, tap]) * axis.weight[:, tap].view(shape)
+    for tap in range(axis.pixels.shape[1]):
+        part = image.index_select(dimension, axis.pixels[:, tap]) * axis.weight[:, tap].view(shape)
         total = part if total is None else total.add_(part)
     assert total is not None
     return total

@@ -29,7 +29,7 @@ from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pooling import MaxOverScales
 from scalechannels.scales import QUARTER_OCTAVE, ScaleGrid
 from scalechannels.sliding import SlidingWindowNetwork
-from scalechannels.training.detector_windows import PITCH, Canvases, Digits, canvases, windows
+from scalechannels.training.detector_windows import PITCH, Digits, Looking, canvases, windows
 
 Kind = Literal["detector", "pyramid", "swmax"]
 Data = Literal["both", "mnist", "strokes"]
@@ -37,7 +37,7 @@ Data = Literal["both", "mnist", "strokes"]
 CLASSES = 10
 GRID = ScaleGrid(2**-1.25, 2**2.25, ratio=QUARTER_OCTAVE)
 """Objects from 1/2 to 4, and one channel more at each end, so that peaks in the range have two neighbours."""
-CANVASES, EACH = 24, 32
+CANVASES, EACH = 16, 32
 """So many canvases in a batch, and so many windows onto each."""
 
 
@@ -87,7 +87,7 @@ def train(
             images, targets = whole_images(digits, generator)
         else:
             made = canvases(digits, CANVASES, generator)
-            looking = "all scales" if kind == "detector" else "one scale"
+            looking: Looking = "all scales" if kind == "detector" else "one scale"
             images, targets = windows(made, EACH, CLASSES, generator, looking)
         optimiser.zero_grad(set_to_none=True)
         loss = F.cross_entropy(model(images), targets)
@@ -154,5 +154,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
-__all__ = ["Canvases", "digits_of_one_size", "save", "train"]

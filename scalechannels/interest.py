@@ -1,0 +1,149 @@
+"""Points of interest: where an image has a blob, and of what size, by classical scale-space theory.
+
+A blob of standard deviation a is a maximum, over position and scale, of the scale-normalised Laplacian
+σ²·|∇²L| and of the determinant of the Hessian σ⁴·(L_xx·L_yy − L_xy²), at its middle and at σ = a, where L is
+the image smoothed by a Gaussian of standard deviation σ. Detection can look there first, and foveate then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal, NamedTuple, get_args
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from scalechannels.foveate import require_images
+from scalechannels.scale_space import smooth
+
+Measure = Literal["laplacian", "determinant"]
+Polarity = Literal["bright", "dark", "both"]
+
+LEVELS = 4  # scales in an octave
+COARSEST = 1.6  # standard deviation, in pixels of an octave's image, of its first level
+FEWEST = 8  # pixels along the shorter side below which no further octave is looked at
+
+
+class InterestPoints(NamedTuple):
+    """Blobs, the strongest first."""
+
+    centres: Tensor  # (N, 2) float64, rows and columns in pixel-centre coordinates
+    sigmas: Tensor  # (N,) float64, standard deviations in pixels
+    strengths: Tensor  # (N,) the measure there
+
+
+@torch.no_grad()
+def interest_points(
+    image: Tensor,
+    *,
+    smallest: float = COARSEST,
+    largest: float | None = None,
+    threshold: float = 0.05,
+    measure: Measure = "laplacian",
+    polarity: Polarity = "bright",
+    limit: int | None = None,
+) -> InterestPoints:
+    """The blobs of an image (1, H, W), of standard deviations from `smallest` to `largest` pixels.
+
+    threshold  what the measure has to exceed; a bright Gaussian blob of height h has h/2 by the Laplacian and
+               h²/16 by the determinant, whatever its size
+    polarity   bright blobs on dark, dark ones on bright, or both
+    limit      at most so many points, the strongest
+
+    Law: scaling the image scales the points. Limit: between the sampled scales and pixels the maximum is
+    interpolated by parabolas; images are halved from octave to octave, which costs a little accuracy.
+    """
+    for name, value, accepted in (
+        ("measure", measure, get_args(Measure)),
+        ("polarity", polarity, get_args(Polarity)),
+    ):
+        if value not in accepted:
+            raise ValueError(f"{name} is one of {accepted}, got {value!r}")
+    if image.ndim != 3 or image.shape[0] != 1:
+        raise ValueError(f"one grey image (1, H, W) is needed, got the shape {tuple(image.shape)}")
+    require_images(image[None])
+    largest = min(image.shape[1:]) / 4 if largest is None else largest
+    if not 0 < smallest < math.inf or not largest < math.inf:
+        raise ValueError(f"scales are positive and finite, got {smallest} and {largest}")
+    found: list[Tensor] = []
+    picture, spacing = image, 1  # every octave has half the pixels along a side
+    inner = 0.0  # variance of the smoothing so far, in the octave's own pixels
+    base = min(smallest, COARSEST) / 2 ** (1 / LEVELS)  # one level before the first: a peak needs neighbours
+    while base * spacing <= largest and min(picture.shape[1:]) >= min(FEWEST, *image.shape[1:]):
+        sigmas = [base * 2 ** (level / LEVELS) for level in range(LEVELS + 2)]
+        levels = []
+        for sigma in sigmas:
+            picture = smooth(picture, max(sigma**2 - inner, 0.0))
+            inner = sigma**2
+            levels.append(picture)
+        octave = _peaks(torch.cat(levels), torch.tensor(sigmas), measure, polarity, threshold)
+        octave[:, :3] *= spacing
+        found.append(octave)
+        # The next octave starts one doubling later, at every second pixel of the level with twice the blur.
+        picture, inner, spacing = levels[LEVELS][:, ::2, ::2], sigmas[LEVELS] ** 2 / 4, spacing * 2
+        base = sigmas[LEVELS] / 2
+    points = torch.cat(found) if found else torch.empty(0, 4, dtype=torch.float64)
+    points = points[(points[:, 2] >= smallest) & (points[:, 2] <= largest)]
+    points = points[points[:, 3].argsort(descending=True, stable=True)][:limit]
+    return InterestPoints(points[:, :2], points[:, 2], points[:, 3])
+
+
+def normalised(levels: Tensor, sigmas: Tensor, measure: Measure) -> Tensor:
+    """The scale-normalised measure of smoothed images (L, H, W); the Laplacian is positive at bright ones."""
+    rows, columns = _second(levels, 1), _second(levels, 2)
+    t = sigmas.to(levels)[:, None, None] ** 2
+    if measure == "laplacian":
+        return -t * (rows + columns)
+    mixed = _first(_first(levels, 1), 2)
+    return t**2 * (rows * columns - mixed**2)
+
+
+def _second(levels: Tensor, axis: int) -> Tensor:
+    """Second derivative to fourth order: the plain differences of second order would favour coarse scales."""
+    at = _shifted(levels, axis)
+    return (-at(-2) + 16 * at(-1) - 30 * levels + 16 * at(1) - at(2)) / 12
+
+
+def _first(levels: Tensor, axis: int) -> Tensor:
+    at = _shifted(levels, axis)
+    return (at(-2) - 8 * at(-1) + 8 * at(1) - at(2)) / 12
+
+
+def _shifted(levels: Tensor, axis: int) -> Callable[[int], Tensor]:
+    padding = (0, 0, 2, 2) if axis == 1 else (2, 2, 0, 0)
+    padded = F.pad(levels[:, None], padding, mode="replicate")[:, 0]
+    return lambda by: padded.narrow(axis, 2 + by, levels.shape[axis])
+
+
+def _peaks(levels: Tensor, sigmas: Tensor, measure: Measure, polarity: Polarity, threshold: float) -> Tensor:
+    """Maxima over position and scale of one octave: (N, 4) of row, column, σ and strength, float64."""
+    values = normalised(levels, sigmas, measure)
+    if measure == "laplacian":
+        values = {"bright": values, "dark": -values, "both": values.abs()}[polarity]
+    else:  # the determinant is positive at both kinds; the Laplacian tells them apart
+        bright = normalised(levels, sigmas, "laplacian")
+        keep = {"bright": bright > 0, "dark": bright < 0, "both": bright == bright}[polarity]
+        values = torch.where(keep, values, torch.zeros_like(values))
+    inside = values[1:-1]  # (LEVELS, H, W): those with a finer and a coarser neighbour
+    around = F.max_pool3d(values[None, None], 3, stride=1, padding=1)[0, 0, 1:-1]
+    level, row, column = ((inside >= around) & (inside > threshold)).nonzero().unbind(1)
+    level = level + 1
+    here = values[level, row, column].double()
+    height, width = values.shape[1:]
+    finer, coarser = values[level - 1, row, column], values[level + 1, row, column]
+    above, below = (values[level, (row + by).clamp(0, height - 1), column] for by in (-1, 1))
+    left, right = (values[level, row, (column + by).clamp(0, width - 1)] for by in (-1, 1))
+    offsets = [
+        parabola(low.double(), here, high.double())
+        for low, high in ((finer, coarser), (above, below), (left, right))
+    ]
+    sigma = sigmas.double()[0] * 2 ** ((level + offsets[0]) / LEVELS)
+    return torch.stack((row + offsets[1], column + offsets[2], sigma, here), 1)
+
+
+def parabola(low: Tensor, here: Tensor, high: Tensor) -> Tensor:
+    """Where the parabola through three neighbours has its maximum, from the middle one: −1/2 to 1/2."""
+    bend = low - 2 * here + high
+    return torch.where(bend < 0, (low - high) / (2 * bend).clamp_max(-1e-30), 0.0).clamp(-0.5, 0.5)
