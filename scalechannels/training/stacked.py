@@ -238,7 +238,9 @@ class _StackedConcat(_StackedLinear):
         super().__init__([pool.mix.weight for pool in pools], [pool.mix.bias for pool in pools])
 
     def forward(self, channels: Tensor) -> Tensor:
-        return super().forward(channels.flatten(2))
+        # The logits are float32 and stay so, as in the other poolings.
+        with torch.autocast(channels.device.type, enabled=False):
+            return super().forward(channels.flatten(2))
 
 
 class _Each(nn.Module):

@@ -19,6 +19,7 @@ from scalechannels.pooling import MeanOverScales
 from scalechannels.training import resident, stacked
 from scalechannels.training.build import build_network
 from scalechannels.training.stacked import StackedNetwork, can_stack, stack_networks
+from scalechannels.training.trainer import Trainer
 
 FOVEATED = ["fovavg", "fovmax", "fovlse", "fovconc"]
 EVERY = [*FOVEATED, "cnn", "swmax"]
@@ -122,6 +123,20 @@ def test_one_step_has_the_gradients_and_statistics_of_the_networks(name, double)
         for key, buffer in network.named_buffers():
             if key.endswith(("running_mean", "running_var")):
                 torch.testing.assert_close(buffers[key], buffer, rtol=1e-9, atol=1e-9, msg=key)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_step_in_bfloat16_goes_the_way_of_float32(name) -> None:
+    case = Case(name)
+    losses = {}
+    for precision in ("float32", "bfloat16"):
+        kind = torch.bfloat16 if precision == "bfloat16" else torch.float32
+        stack = copy.deepcopy(case.stack)
+        labels = case.labels.expand(R, B)
+        trainer = Trainer(stack, case.inputs.to(kind), labels, list(range(R)), precision=precision)
+        order = torch.arange(B).expand(R, 10, B)
+        losses[precision] = torch.tensor(trainer.epoch(order, 1e-3))
+    torch.testing.assert_close(losses["bfloat16"], losses["float32"], rtol=0.1, atol=0)
 
 
 @pytest.mark.parametrize("name", EVERY)
