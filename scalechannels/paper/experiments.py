@@ -32,12 +32,15 @@ from scalechannels.training.config import NetworkName, RunConfig
 SCALE_CHANNELS: tuple[NetworkName, ...] = ("fovavg", "fovmax", "swmax", "fovconc")
 
 
-def _curve(label: str, *configs: RunConfig, reference: bool = False) -> Curve:
-    return Curve(label, configs, reference)
+def _curve(label: str, *configs: RunConfig, **drawn: Any) -> Curve:
+    return Curve(label, configs, **drawn)
 
 
-def _by_size(name: NetworkName, label: str = "{}", reference: bool = False) -> tuple[Curve, ...]:
-    return tuple(_curve(label.format(train), main(name, train), reference=reference) for train in SINGLE)
+def _by_size(name: NetworkName, label: str = "{}", **drawn: Any) -> tuple[Curve, ...]:
+    return tuple(
+        _curve(label.format(train), main(name, train), colour=place, **drawn)
+        for place, train in enumerate(SINGLE)
+    )
 
 
 MAIN = tuple(
@@ -137,7 +140,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
             Panel("The FovConc network", _by_size("fovconc")),
             Panel(
                 "The FovMax and FovAvg networks",
-                (*_by_size("fovavg", "FovAvg {}"), *_by_size("fovmax", "FovMax {}")),
+                (*_by_size("fovavg", "FovAvg {}"), *_by_size("fovmax", "FovMax {}", dashed=True)),
             ),
             Panel("The SWMax network", _by_size("swmax")),
         ),

@@ -42,6 +42,9 @@ class Curve:
     configs: tuple[RunConfig, ...]
     reference: bool = False
     """Drawn dashed and grey, to compare with."""
+    colour: int | None = None
+    """Its place among the colours; by default its place in the panel."""
+    dashed: bool = False
 
     def runs(self, seeds: int) -> tuple[RunConfig, ...]:
         return tuple(seeded(config, seed) for config in self.configs for seed in range(seeds))

@@ -60,7 +60,8 @@ def missing(
 def tested(run: RunConfig) -> tuple[tuple[float, float], ...]:
     """The test sets of many sizes that a run's experiments ask for."""
     same = replace(run, training=replace(run.training, seed=0))
-    return tuple(dict.fromkeys(size for one in EXPERIMENTS if same in one.runs(1) for size in one.tested))
+    asking = (one for one in EXPERIMENTS if one.tested and same in one.runs(1))
+    return tuple(dict.fromkeys(size for one in asking for size in one.tested))
 
 
 def groups(runs: Sequence[RunConfig], together: int = TOGETHER) -> list[list[RunConfig]]:

@@ -70,9 +70,9 @@ class Result:
         return float((seconds["data"] + seconds["training"]) / together + seconds["evaluation"])
 
 
-@dataclass
+@dataclass(eq=False)
 class Results:
-    """The results of a folder. Those that cannot be used are in `faults` once they were asked for."""
+    """The results of a folder, each read once. Those that cannot be used are in `faults` when asked for."""
 
     folder: Path
     faults: dict[str, str] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 from scalechannels.paper.experiments import experiment
@@ -74,6 +75,7 @@ def range_mean(result: Result, column: str) -> float:
     return statistics.fmean(inside)
 
 
+@lru_cache(maxsize=4)
 def main_table(results: Results) -> list[TableRow]:
     """Table 1: 25 rows of the paper, and below them those of ours that have results."""
     rows = [row for panel in experiment("table1").panels for row in _rows(results, panel, "paper")]
