@@ -17,8 +17,7 @@ from scalechannels.paper.experiments import EXPERIMENTS, experiment
 from scalechannels.paper.figure_curves import draw_curves
 from scalechannels.paper.figure_selection import draw_selection
 from scalechannels.paper.plan import Experiment
-from scalechannels.paper.reproduce import PICTURES, RUNS
-from scalechannels.paper.results import Results
+from scalechannels.paper.results import PICTURES, RUNS, Results
 from scalechannels.report.theme import INK, PANEL, SOFT
 
 if TYPE_CHECKING:

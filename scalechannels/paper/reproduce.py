@@ -19,6 +19,8 @@ from scalechannels.paper.experiments import EXPERIMENTS, chosen
 from scalechannels.paper.results import (
     CIFAR_SIZES,
     MNIST_SIZES,
+    PICTURES,
+    RUNS,
     ResultError,
     Results,
     read_result,
@@ -26,8 +28,6 @@ from scalechannels.paper.results import (
 )
 from scalechannels.training.config import NetworkName, RunConfig
 
-RUNS, PICTURES = "runs", "pictures"
-"""The folders within results/: of the runs, and of what pictures are drawn from."""
 TOGETHER = 12
 """At most so many runs are trained as one."""
 

@@ -20,6 +20,8 @@ from scalechannels.training.config import RunConfig
 
 MNIST_SIZES = tuple(2 ** (k / 4) for k in range(-4, 13))  # without torch, which training.datasets needs
 CIFAR_SIZES = tuple(2 ** (k / 4) for k in range(-4, 5))
+RUNS, PICTURES = "runs", "pictures"
+"""The folders within results/: of the runs, and of what pictures are drawn from."""
 MOST_SEEDS = 10
 """Seeds that are looked for: 0 to 9."""
 HISTORY = 100
@@ -103,6 +105,24 @@ class Results:
         except ResultError as error:
             self.faults[name] = str(error)
             return None
+
+
+def results_folder(given: Path | str | None = None) -> Path:
+    """The folder of the results: the given one, else ./results, else that of the clone this code lies in."""
+    if given is not None:
+        return Path(given).expanduser()
+    here, clone = Path("results"), Path(__file__).parents[2] / "results"
+    return here if (here / RUNS).is_dir() or not (clone / RUNS).is_dir() else clone
+
+
+def known_results(given: Path | str | None = None) -> Results:
+    """The results to read; an error where there is no such folder."""
+    folder = results_folder(given)
+    if not (folder / RUNS).is_dir():
+        raise FileNotFoundError(
+            f"{folder} holds no results: give --results, or make some with scalechannels reproduce"
+        )
+    return Results(folder / RUNS)
 
 
 @cache

@@ -1,0 +1,39 @@
+"""`scalechannels figure`: the paper's figures from results."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from scalechannels.commands.ending import clear_ending
+from scalechannels.commands.table import ResultsFolder
+
+
+def figure(
+    ids: Annotated[
+        list[str], Parameter(help="2 to 15 for the paper's figures, names such as batch-norm, or all.")
+    ],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="The folder that gets a PNG and an SVG of each.")] = Path("figures"),
+    results: ResultsFolder = None,
+) -> None:
+    """Draw figures of the paper as PNG and SVG. Only reads results; what is missing is named in the picture.
+
+    Examples: scalechannels figure 5; scalechannels figure all --out figures
+    """
+    with clear_ending():
+        from scalechannels.paper.figures import draw, save, with_pictures
+        from scalechannels.paper.results import known_results
+
+        known = known_results(results)
+        named = [f"figure{id}" if id.isdecimal() else id for id in ids]
+        wanted = [one.id for one in with_pictures()] if "all" in named else named
+        for id in wanted:
+            for path in save(draw(id, known.folder.parent, known), out / id):
+                print(path)
+        for fault in known.faults.values():
+            print(f"not used: {fault}", file=sys.stderr)

@@ -1,0 +1,48 @@
+"""`scalechannels report`: the paper's tables and figures, its values and ours, as one page."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from scalechannels.commands.ending import clear_ending
+from scalechannels.commands.table import ResultsFolder
+
+
+def report(
+    *,
+    out: Annotated[Path, Parameter(help="The HTML file.")] = Path("report.html"),
+    document: Annotated[
+        Path | None, Parameter(help="Bring the generated part of this Markdown file up to date instead.")
+    ] = None,
+    results: ResultsFolder = None,
+) -> None:
+    """Write one self-contained page: all tables and figures, the paper's values beside ours, and the claims.
+
+    It is rebuilt from the committed results, without a GPU, in under a minute.
+
+    Examples: scalechannels report --out report.html; scalechannels report --document docs/reproduce.md
+    """
+    with clear_ending():
+        from scalechannels.data.storage import atomic_path
+        from scalechannels.paper.results import known_results
+
+        known = known_results(results)
+        if document is not None:
+            from scalechannels.paper.document import updated
+
+            path, text = document, updated(document.read_text(encoding="utf-8"), known)
+        else:
+            if out.suffix.lower() != ".html":
+                raise ValueError(f"--out takes a .html file, got {out}")
+            from scalechannels.paper.report import report_page
+
+            path, text = out, report_page(known)
+        with atomic_path(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        print(path)
+        for fault in known.faults.values():
+            print(f"not used: {fault}", file=sys.stderr)

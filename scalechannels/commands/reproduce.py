@@ -1,0 +1,61 @@
+"""`scalechannels reproduce`: the runs of the paper's tables and figures."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from scalechannels.commands.ending import clear_ending
+from scalechannels.commands.train import Device, Out, Root, require_device
+
+PaperNetwork = Literal["fovavg", "fovmax", "fovconc", "swmax", "cnn", "fovlse"]
+ResultsOut = Annotated[
+    Path | None,
+    Parameter(help="The folder that gets the results; by default ./results, else the clone's."),
+]
+
+
+def reproduce(
+    ids: Annotated[
+        list[str], Parameter(help="table1 to table5, figure2 to figure15, names such as batch-norm, or all.")
+    ],
+    /,
+    *,
+    seeds: Annotated[
+        int | None, Parameter(help="How many seeds; by default 3 for the tables and 1 for most figures.")
+    ] = None,
+    only: Annotated[
+        tuple[PaperNetwork, ...], Parameter(help="Runs of these networks alone, such as fovavg fovmax.")
+    ] = (),
+    show: Annotated[
+        bool, Parameter(name="--list", help="List what is missing, and do nothing.", negative=())
+    ] = False,
+    out: Out = Path("runs"),
+    results: ResultsOut = None,
+    device: Device = None,
+    root: Root = None,
+) -> None:
+    """Train what a table or figure of the paper lacks, and nothing twice; keep the results as JSON.
+
+    Stopped or killed, the same command goes on. A result that is damaged or of another configuration than its
+    name says is named and done anew. On a GPU runs of one shape are trained together.
+
+    Examples: scalechannels reproduce table1 --only cnn; scalechannels reproduce all --list
+    """
+    with clear_ending("stopped; the same command goes on where it was"):
+        from scalechannels.paper.reproduce import missing
+        from scalechannels.paper.reproduce import reproduce as do
+        from scalechannels.paper.results import results_folder
+
+        place = results_folder(results)
+        if show:
+            lacking = missing(ids, place, seeds=seeds, only=only)
+            for run in lacking:
+                print(run.resolve("cuda").name)
+            print(f"{len(lacking)} runs are missing", file=sys.stderr)
+            return
+        left = do(ids, out, place, seeds=seeds, only=only, device=require_device(device), root=root)
+        print("nothing is missing" if not left else f"{len(left)} runs are still missing")
