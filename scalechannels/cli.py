@@ -10,9 +10,13 @@ from cyclopts import App, Parameter
 
 from scalechannels.commands.evaluate import evaluate
 from scalechannels.commands.export import export
+from scalechannels.commands.figure import figure
 from scalechannels.commands.predict import predict
 from scalechannels.commands.quickstart import quickstart
+from scalechannels.commands.report import report
+from scalechannels.commands.reproduce import reproduce
 from scalechannels.commands.sweep import sweep
+from scalechannels.commands.table import table
 from scalechannels.commands.train import app as train
 from scalechannels.data.cli import app as data
 from scalechannels.version import __version__
@@ -30,6 +34,10 @@ app.command(sweep)
 app.command(evaluate)
 app.command(predict)
 app.command(export)
+app.command(reproduce)
+app.command(table)
+app.command(figure)
+app.command(report)
 
 
 def main(words: Sequence[str] | None = None) -> None:
