@@ -1,0 +1,87 @@
+"""`scalechannels demo`: a page on this machine to draw, zoom and watch the scale channels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from scalechannels.commands.ending import clear_ending
+from scalechannels.shipped import find_network, shipped_names
+
+if TYPE_CHECKING:
+    from scalechannels.demo.server import DemoServer
+
+DETECTOR = "digit-detector"
+
+
+def demo(
+    *,
+    network: Annotated[
+        Path, Parameter(help="A scale-channel network for digits: a run's folder, or a shipped name.")
+    ] = Path("fovlse-mnist"),
+    plain: Annotated[Path, Parameter(help="The plain CNN beside it.")] = Path("cnn-mnist"),
+    detector: Annotated[
+        Path | None, Parameter(help="What finds digits in scenes; by default the shipped one.")
+    ] = None,
+    port: Annotated[int, Parameter(help="Where to listen; 0 takes a free port.")] = 8000,
+    open_page: Annotated[
+        bool, Parameter(name="--open", help="Open the page in the browser.", negative=())
+    ] = False,
+) -> None:
+    """Draw a digit, zoom it over a factor of 16, and see what every scale channel sees and says.
+
+    Beside it a plain CNN that learnt from the same digits. A second tab finds digits in whole scenes. The
+    page is served to this machine alone and needs no network. Ctrl-C ends it.
+
+    Examples: scalechannels demo --open;
+    scalechannels demo --network runs/NAME --plain runs/OTHER --port 8080
+    """
+    with clear_ending():
+        server = open_server(network, plain, detector, port)
+        print(f"The demo: {server.address} (Ctrl-C ends it)", flush=True)
+        if open_page:
+            import webbrowser
+
+            webbrowser.open(server.address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print("\nended")
+        finally:
+            server.server_close()
+
+
+def open_server(network: Path, plain: Path, detector: Path | None, port: int) -> DemoServer:
+    """A server that listens; every folder is checked before."""
+    if not 0 <= port < 2**16:
+        raise ValueError(f"--port is a number from 0 to {2**16 - 1}, got {port}")
+    from scalechannels.demo.looks import open_looks
+    from scalechannels.demo.server import Demo, DemoServer
+
+    looks = open_looks(find_network(network), find_network(plain))
+    if detector is None and DETECTOR in shipped_names():
+        detector = Path(DETECTOR)
+    detect = None if detector is None else open_detector(find_network(detector))
+    try:
+        return DemoServer(Demo(looks, detect), port)
+    except OSError as error:
+        raise OSError(f"cannot listen on port {port}: {error}; choose another --port, or 0") from error
+
+
+def open_detector(folder: Path) -> Any:
+    """The detector of a folder, for images from −0.76 to 0.76."""
+    from scalechannels.commands.evaluate import open_network
+    from scalechannels.data.strokes import CLASSES
+    from scalechannels.detection import Detector
+    from scalechannels.network import ScaleChannelNetwork
+
+    network = open_network(folder)
+    classes = getattr(network.backbone, "classes", None)
+    if not isinstance(network, ScaleChannelNetwork) or classes not in (CLASSES, CLASSES + 1):
+        raise ValueError(
+            f"{folder} holds no detector of digits: a ScaleChannelNetwork of {CLASSES + 1} classes, the "
+            f"background last, is needed; it holds a {type(network).__name__} of {classes} classes"
+        )
+    return Detector(network, background=CLASSES if classes == CLASSES + 1 else None)

@@ -1,0 +1,127 @@
+"""From a drawing or a picture to a digit as MNIST has them: what the networks learnt from, and nothing else.
+
+    pen strokes, or the ink of a picture ──▶ longer side 20 pixels ──▶ centre of mass in the middle of 28 x 28
+
+The line's width follows the digit's size, so that it does not matter how large one draws.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from scalechannels.data.folder import UnreadableImageError, over_white, to_tensor
+from scalechannels.data.folder import load as decode
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SIDE = 28
+EXTENT = 20
+"""MNIST fits its digits into 20 of the 28 pixels."""
+PEN = 2.6
+"""The line's width in pixels of the digit: that of MNIST's, on average."""
+FINE = 10
+"""Strokes are drawn so many times larger and then averaged, which gives them soft edges."""
+MAX_STROKES, MAX_POINTS = 64, 4000
+MAX_PIXELS = 24_000_000
+
+Stroke = Sequence[tuple[float, float]]
+
+
+class NoDigitError(ValueError):
+    """There is nothing in the drawing or picture that could be a digit."""
+
+
+def digit_from_strokes(strokes: Sequence[Stroke]) -> Tensor:
+    """A digit (28, 28) uint8 from pen strokes, each a list of points (x, y) with y downwards, in any unit."""
+    points = np.array([point for stroke in strokes for point in stroke], dtype=np.float64)
+    if not len(points):
+        raise NoDigitError("nothing is drawn yet")
+    low, high = points.min(0), points.max(0)
+    # A dot has no size of its own: it is drawn as one, not blown up to a digit.
+    longest = float((high - low).max())
+    zoom = (EXTENT - PEN) / longest if longest > 0 else 1.0
+    placed = [(np.array(stroke, dtype=np.float64) - (low + high) / 2) * zoom for stroke in strokes]
+    # Once about the middle of its box, to find the centre of mass, and once about that.
+    off_centre = _centre_of_mass(_draw(placed, np.zeros(2)))
+    return torch.from_numpy(_draw(placed, off_centre).copy())
+
+
+def digit_from_picture(file: bytes) -> Tensor:
+    """A digit (28, 28) uint8 from an image file's content: the ink of a picture with one digit in it.
+
+    Ink is what differs from the border, darker or lighter. Raises UnreadableImageError and NoDigitError.
+    """
+    image = read_picture(file)[0]  # (H, W)
+    border = torch.cat((image[0], image[-1], image[:, 0], image[:, -1])).median()
+    ink = (image - border).abs()
+    if float(ink.max()) < 0.05:
+        raise NoDigitError("this picture has no digit: all of it looks like its border")
+    ink = ((ink / ink.max() - 0.25) / 0.5).clamp(0, 1)  # paper is never quite even, ink never quite full
+    rows, columns = ((ink > 0.5).any(axis).nonzero()[:, 0] for axis in (1, 0))
+    box = ink[int(rows[0]) : int(rows[-1]) + 1, int(columns[0]) : int(columns[-1]) + 1]
+    zoom = EXTENT / max(box.shape)
+    height, width = (max(1, round(side * zoom)) for side in box.shape)
+    small = np.asarray(_as_picture(box).resize((width, height), resample=_area_or_smooth(zoom)))
+    frame = np.zeros((3 * SIDE, 3 * SIDE), np.uint8)  # large enough for any shift to the centre of mass
+    top, left = (3 * SIDE - height) // 2, (3 * SIDE - width) // 2
+    frame[top : top + height, left : left + width] = small
+    x, y = _centre_of_mass(frame)
+    first_row, first_column = round(SIDE + y), round(SIDE + x)
+    digit = frame[first_row : first_row + SIDE, first_column : first_column + SIDE]
+    return torch.from_numpy(digit.copy())
+
+
+def read_picture(file: bytes) -> Tensor:
+    """A grey image (1, H, W) from 0 to 1 from a file's content; UnreadableImageError where it is none."""
+    if not file:
+        raise UnreadableImageError("the file is empty")
+    try:
+        return to_tensor(over_white(decode(io.BytesIO(file), MAX_PIXELS)), grey=True)  # type: ignore[arg-type]
+    except UnreadableImageError as error:
+        # The same words as on the command line, without its options.
+        raise UnreadableImageError(str(error).split("; --")[0]) from None
+
+
+def _draw(strokes: Sequence[np.ndarray], centre: np.ndarray) -> np.ndarray:
+    """Strokes in pixels of the digit, `centre` in the middle: (28, 28) uint8."""
+    from PIL import Image, ImageDraw
+
+    picture = Image.new("L", (SIDE * FINE, SIDE * FINE))
+    pen = ImageDraw.Draw(picture)
+    radius = PEN / 2 * FINE
+    for stroke in strokes:
+        points = [(float(x), float(y)) for x, y in (stroke - centre + SIDE / 2) * FINE]
+        pen.line(points, fill=255, width=round(2 * radius))
+        for x, y in points:  # round ends and joints
+            pen.ellipse((x - radius, y - radius, x + radius, y + radius), fill=255)
+    return np.asarray(picture.resize((SIDE, SIDE), resample=Image.Resampling.BOX))
+
+
+def _centre_of_mass(image: np.ndarray) -> np.ndarray:
+    """x and y, measured from the middle."""
+    weights = image.astype(np.float64)
+    rows, columns = (np.arange(side) - (side - 1) / 2 for side in image.shape)
+    total = weights.sum()
+    if not total > 0 or not math.isfinite(total):
+        raise NoDigitError("there is no ink in this drawing")
+    return np.array([(weights.sum(0) * columns).sum(), (weights.sum(1) * rows).sum()]) / total
+
+
+def _as_picture(values: Tensor) -> Image:
+    from PIL import Image
+
+    return Image.fromarray((values * 255).round().byte().numpy())
+
+
+def _area_or_smooth(zoom: float) -> int:
+    from PIL import Image
+
+    return Image.Resampling.BOX if zoom < 1 else Image.Resampling.BICUBIC

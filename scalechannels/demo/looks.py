@@ -1,0 +1,142 @@
+"""What the two networks say of one digit at one size, and at all of them: the numbers behind the page.
+
+Everything here is a function of its arguments and of networks that nobody changes, so any number of threads
+may ask at once.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from scalechannels.data.mnist_large_scale import SIZE, TEST_SIZES, large_scale
+from scalechannels.data.strokes import BACKGROUND, CLASSES, strokes
+from scalechannels.network import ScaleChannelNetwork
+from scalechannels.plain import PlainNetwork
+from scalechannels.selection import channel_contributions
+
+SMALLEST, LARGEST = 0.5, 8.0
+EXAMPLES = 2**20
+
+
+@dataclass(frozen=True)
+class Looks:
+    """The scale-channel network and the plain CNN beside it."""
+
+    network: ScaleChannelNetwork
+    plain: PlainNetwork
+    trained: tuple[float, ...] = ()
+    """The sizes that the scale-channel network was trained on, where they are known."""
+
+    def __post_init__(self) -> None:
+        backbones = (self.network.backbone, self.plain.backbone)
+        for given, backbone in zip((self.network, self.plain), backbones, strict=True):
+            shape = getattr(backbone, "channels", None), getattr(backbone, "classes", None)
+            if shape != (1, CLASSES):
+                raise ValueError(
+                    f"the demo is for networks of grey images and {CLASSES} digits, this "
+                    f"{type(given).__name__} takes {shape[0]} channels and has {shape[1]} classes"
+                )
+        if getattr(self.plain.backbone, "window", SIZE) != SIZE:
+            raise ValueError(f"the demo's images have {SIZE}x{SIZE} pixels, this plain CNN takes others")
+        if self.network.head is not None:
+            raise ValueError("the demo shows the logits of scale channels; this network pools features")
+        for one in (self.network, self.plain):
+            one.eval()
+
+    def settings(self) -> dict[str, Any]:
+        """What the page needs to know once."""
+        return {
+            "scales": list(self.network.grid),
+            "window": self.network.foveate.window,
+            "side": SIZE,
+            "smallest": SMALLEST,
+            "largest": LARGEST,
+            "sizes": list(TEST_SIZES),
+            "trained": list(self.trained),
+        }
+
+    @torch.inference_mode()
+    def at(self, digit: Tensor, size: float) -> dict[str, Any]:
+        """What both networks see and say of a digit (28, 28) uint8 at a size from 1/2 to 8."""
+        images = large_scale(digit[None], size)  # (1, 1, 112, 112)
+        stack = self.network.foveate(images)  # (1, S, 1, n, n)
+        channels = self.network.channel_logits(images)  # (1, S, K)
+        shares = channel_contributions(self.network.pool, channels)[0]  # (S,)
+        logits = self.network.pool_channels(channels)[0]  # (K,)
+        selected = int(shares.argmax())
+        return {
+            "size": size,
+            "picture": pixels(images[0, 0]),
+            "windows": pixels(stack[0, :, 0]),
+            "logits": _rounded(channels[0]),
+            "contributions": _rounded(shares),
+            "selected": selected,
+            "at_edge": selected in (0, len(self.network.grid) - 1),
+            "verdict": _verdict(logits),
+            "plain": _verdict(self.plain(images)[0]),
+        }
+
+    @torch.inference_mode()
+    def at_all_sizes(self, digit: Tensor) -> dict[str, Any]:
+        """The verdicts of both networks at the seventeen sizes of MNIST Large Scale."""
+        sizes = torch.tensor(TEST_SIZES, dtype=torch.float64)
+        images = large_scale(digit.expand(len(sizes), -1, -1), sizes)  # (17, 1, 112, 112)
+        return {
+            "sizes": list(TEST_SIZES),
+            "scale_channels": self.network(images).argmax(1).tolist(),
+            "plain": self.plain(images).argmax(1).tolist(),
+        }
+
+
+def open_looks(network: Path, plain: Path) -> Looks:
+    """Both networks from their folders, checked to be what the demo shows."""
+    from scalechannels.commands.evaluate import open_network, run_config
+
+    shown, beside = open_network(network), open_network(plain)
+    for folder, found, wanted in ((network, shown, ScaleChannelNetwork), (plain, beside, PlainNetwork)):
+        if not isinstance(found, wanted):
+            raise ValueError(
+                f"{folder} holds a {type(found).__name__}, a {wanted.__name__} is needed in its place"
+            )
+    config = run_config(network)
+    return Looks(shown, beside, () if config is None else tuple(config.data.sizes))
+
+
+def example(number: int, label: int | None = None) -> dict[str, Any]:
+    """A built-in digit of the test split as pen strokes in a unit square: any, or one of a class."""
+    if not 0 <= number < EXAMPLES:
+        raise ValueError(f"examples are numbered from 0 to below {EXAMPLES}, got {number}")
+    if label is not None and not 0 <= label < CLASSES:
+        raise ValueError(f"digits are 0 to {CLASSES - 1}, got {label}")
+    digits = strokes(CLASSES, number, "test")  # ten consecutive digits hold each class once
+    index = number % CLASSES if label is None else int((digits.labels == label).nonzero()[0, 0])
+    lines: list[list[list[float]]] = []
+    # Digits are drawn about 0 and fill 20/28 of their box; on a pad one draws larger.
+    for start, end in digits.segments[index].mul(1.15).add(0.5).tolist():
+        if lines and lines[-1][-1] == start:
+            lines[-1].append(end)
+        else:
+            lines.append([start, end])
+    return {"strokes": [_rounded(torch.tensor(line)) for line in lines], "label": int(digits.labels[index])}
+
+
+def pixels(images: Tensor) -> str:
+    """Values from −0.76 to 0.76 as bytes from black to white, in base64."""
+    grey = (images - BACKGROUND) * (255 / (-2 * BACKGROUND))
+    return base64.b64encode(grey.round().clamp(0, 255).byte().contiguous().numpy().tobytes()).decode("ascii")
+
+
+def _verdict(logits: Tensor) -> dict[str, Any]:
+    probabilities = logits.softmax(0)
+    return {"digit": int(logits.argmax()), "probabilities": _rounded(probabilities)}
+
+
+def _rounded(values: Tensor) -> Any:
+    """As lists with four digits after the point: what a page shows, at a third of the bytes."""
+    return (values.double() * 1e4).round().div(1e4).tolist()

@@ -1,0 +1,526 @@
+// The page of the demo. It keeps the digit and the size; the server answers what is seen and said, and keeps nothing.
+
+const $ = (id) => document.getElementById(id);
+const MAX_FILE = 16e6, MAX_POINTS = 3900, MAX_STROKES = 64;
+const state = { strokes: [], digit: null, known: null, guess: null, size: 1, picture: false };
+let settings;
+
+// Talking to the server
+
+async function answer(path, options) {
+  let reply;
+  try {
+    reply = await fetch(path, options);
+  } catch {
+    throw new Error("The demo's server does not answer. Is it still running?");
+  }
+  const content = await reply.json();
+  if (!reply.ok) throw new Error(sentence(content.error));
+  return content;
+}
+
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.?!]$/.test(text) ? "" : ".");
+const post = (path, value) =>
+  answer(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) });
+const send = (path, file) => {
+  if (file.size > MAX_FILE) throw new Error("This file has more than 16 MB.");
+  return answer(path, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file });
+};
+
+function say(text) {
+  $("message").textContent = text;
+  $("message").hidden = !text;
+}
+
+async function attempt(task) {
+  try {
+    await task();
+    say("");
+  } catch (error) {
+    say(error.message);
+  }
+}
+
+/** A task that runs once at a time. Asked for while it runs, it runs once more: the last state always gets shown. */
+function latest(task) {
+  let running = false, again = false;
+  return async () => {
+    again = true;
+    if (running) return;
+    running = true;
+    while (again) {
+      again = false;
+      await attempt(task);
+    }
+    running = false;
+  };
+}
+
+const refreshDrawing = latest(async () => {
+  if (!state.strokes.length) return;
+  const made = await post("api/drawing", { strokes: state.strokes });
+  take(made.digit);
+});
+
+const refreshLook = latest(async () => {
+  if (!state.digit) return;
+  const started = performance.now();
+  const seen = await post("api/look", { digit: state.digit, size: state.size });
+  if (!state.digit) return;
+  show(seen);
+  $("latency").textContent = `Answered in ${Math.round(performance.now() - started)} ms on this machine.`;
+});
+
+const refreshSizes = latest(async () => {
+  if (!state.digit) return;
+  const said = await post("api/sizes", { digit: state.digit });
+  if (!state.digit) return;
+  state.said = said;
+  state.guess = mostFrequent(said.scale_channels);
+  showTruth();
+});
+
+function take(digit) {
+  state.digit = digit;
+  refreshLook();
+  refreshSizes();
+}
+
+// Drawing
+
+const pad = $("pad"), pen = pad.getContext("2d");
+const cursor = { x: 0.5, y: 0.5, down: false, shown: false };
+
+function paintPad() {
+  const side = pad.width;
+  pen.clearRect(0, 0, side, side);
+  if (state.picture && state.digit) {
+    const small = document.createElement("canvas");
+    small.width = small.height = 28;
+    paint(small, bytes(state.digit));
+    pen.imageSmoothingEnabled = false;
+    pen.drawImage(small, 0, 0, side, side);
+  }
+  pen.lineCap = pen.lineJoin = "round";
+  pen.strokeStyle = pen.fillStyle = "#fff";
+  pen.lineWidth = side * 0.08;
+  for (const stroke of state.strokes) {
+    pen.beginPath();
+    pen.moveTo(stroke[0][0] * side, stroke[0][1] * side);
+    for (const [x, y] of stroke) pen.lineTo(x * side, y * side + (stroke.length === 1 ? 0.01 : 0));
+    pen.stroke();
+  }
+  if (!state.strokes.length && !state.picture) {
+    pen.fillStyle = "#8b939e";
+    pen.font = `${side * 0.06}px system-ui, sans-serif`;
+    pen.textAlign = "center";
+    pen.fillText("draw here", side / 2, side / 2);
+  }
+  if (cursor.shown) {
+    pen.lineWidth = 3;
+    pen.strokeStyle = cursor.down ? "#6aa9f7" : "#8b939e";
+    pen.beginPath();
+    pen.arc(cursor.x * side, cursor.y * side, side * 0.04, 0, 7);
+    pen.stroke();
+  }
+}
+
+function startStroke(x, y) {
+  if (state.picture || state.fresh) clearDigit();
+  state.known = null;
+  if (state.strokes.length < MAX_STROKES) state.strokes.push([[x, y]]);
+  drawn();
+}
+
+function goOn(x, y) {
+  const stroke = state.strokes.at(-1), [oldX, oldY] = stroke.at(-1);
+  const points = state.strokes.reduce((sum, one) => sum + one.length, 0);
+  if (points >= MAX_POINTS || Math.hypot(x - oldX, y - oldY) < 0.004) return;
+  stroke.push([x, y]);
+  drawn();
+}
+
+function drawn() {
+  paintPad();
+  refreshDrawing();
+}
+
+function place(event) {
+  const box = pad.getBoundingClientRect();
+  const inside = (value) => Math.min(1, Math.max(0, Math.round(value * 1e4) / 1e4));
+  return [inside((event.clientX - box.left) / box.width), inside((event.clientY - box.top) / box.height)];
+}
+
+pad.addEventListener("pointerdown", (event) => {
+  if (event.button !== 0) return;
+  pad.setPointerCapture(event.pointerId);
+  cursor.shown = cursor.down = false;
+  startStroke(...place(event));
+  pad.dataset.drawing = event.pointerId;
+});
+pad.addEventListener("pointermove", (event) => {
+  if (pad.dataset.drawing !== String(event.pointerId)) return;
+  for (const each of event.getCoalescedEvents?.() ?? [event]) goOn(...place(each));
+});
+for (const end of ["pointerup", "pointercancel"]) pad.addEventListener(end, () => delete pad.dataset.drawing);
+
+pad.addEventListener("keydown", (event) => {
+  const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+  if (!step && event.key !== " ") return;
+  event.preventDefault();
+  cursor.shown = true;
+  if (step) {
+    cursor.x = Math.min(0.95, Math.max(0.05, cursor.x + step[0] * 0.03));
+    cursor.y = Math.min(0.95, Math.max(0.05, cursor.y + step[1] * 0.03));
+    if (cursor.down) goOn(cursor.x, cursor.y);
+  } else {
+    cursor.down = !cursor.down;
+    if (cursor.down) startStroke(cursor.x, cursor.y);
+  }
+  paintPad();
+});
+pad.addEventListener("blur", () => {
+  cursor.shown = cursor.down = false;
+  paintPad();
+});
+
+function clearDigit() {
+  Object.assign(state, { strokes: [], digit: null, known: null, guess: null, said: null, picture: false, fresh: false });
+  paintPad();
+  showNothing();
+}
+
+async function example(label) {
+  await attempt(async () => {
+    const number = Math.floor(Math.random() * 2 ** 20);
+    const made = await answer(`api/example?number=${number}` + (label === undefined ? "" : `&digit=${label}`));
+    // The next stroke begins a new drawing: nobody adds to an example.
+    Object.assign(state, { strokes: made.strokes, known: made.label, picture: false, fresh: true });
+    drawn();
+  });
+}
+
+async function openPicture(file) {
+  await attempt(async () => {
+    const made = await send("api/picture", file);
+    Object.assign(state, { strokes: [], known: null, guess: null, picture: true, fresh: true });
+    take(made.digit);
+    paintPad();
+  });
+}
+
+// Showing
+
+const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+
+/** Grey bytes into a canvas that has as many pixels. */
+function paint(canvas, grey) {
+  const context = canvas.getContext("2d"), image = context.createImageData(canvas.width, canvas.height);
+  for (let i = 0; i < grey.length; i++) image.data.set([grey[i], grey[i], grey[i], 255], 4 * i);
+  context.putImageData(image, 0, 0);
+}
+
+function show(seen) {
+  paint($("picture"), bytes(seen.picture));
+  const side = settings.window, windows = bytes(seen.windows);
+  const sigma = settings.scales[seen.selected];
+  [...$("windows").children].forEach((cell, index) => {
+    paint(cell.querySelector("canvas"), windows.subarray(index * side * side, (index + 1) * side * side));
+    cell.style.setProperty("--share", seen.contributions[index]);
+    cell.classList.toggle("selected", index === seen.selected);
+  });
+  const square = $("square"), part = Math.min(1.2, (sigma * side) / settings.side) * 100;
+  square.hidden = false;
+  square.style.width = square.style.height = `${part}%`;
+  const edge = seen.at_edge ? " The last of its grid: the digit may be beyond its range." : "";
+  $("looked").textContent = `The square is what the deciding channel, σ = ${name(sigma)}, looks at.${edge}`;
+  const all = seen.logits.flat(), low = Math.min(...all), high = Math.max(...all);
+  [...$("logits").tBodies[0].rows].forEach((row, digit) => {
+    row.cells[0].classList.toggle("verdict-row", digit === seen.verdict.digit);
+    seen.logits.forEach((logits, channel) => {
+      const cell = row.cells[channel + 1], heat = ((logits[digit] - low) / (high - low || 1)) ** 3;
+      cell.textContent = logits[digit].toFixed(Math.abs(logits[digit]) < 9.95 ? 1 : 0);
+      cell.style.setProperty("--heat", heat.toFixed(3));
+      cell.classList.toggle("hot", heat > 0.5);
+    });
+  });
+  state.seen = seen;
+  showVerdicts();
+}
+
+function showVerdicts() {
+  const seen = state.seen, truth = currentTruth();
+  if (!seen) return;
+  for (const [id, said] of [["verdict-channels", seen.verdict], ["verdict-plain", seen.plain]]) {
+    const card = $(id), strong = card.querySelector("strong");
+    if (strong.textContent !== String(said.digit)) strong.textContent = said.digit;
+    const wrong = truth !== null && said.digit !== truth;
+    card.classList.toggle("wrong", wrong);
+    card.querySelector(".sure").textContent =
+      `${percent(said.probabilities[said.digit])} sure` + (truth === null ? "" : wrong ? `, but it is a ${truth}` : ", and right");
+    [...card.querySelectorAll(".bars i")].forEach((bar, digit) =>
+      bar.style.setProperty("--share", said.probabilities[digit]));
+  }
+  $("shown").dataset.size = seen.size;
+}
+
+function showTruth() {
+  $("truth").value = currentTruth() ?? "";
+  const truth = currentTruth();
+  for (const [id, who, said] of [
+    ["strip-channels", "Scale channels", state.said?.scale_channels],
+    ["strip-plain", "Plain CNN", state.said?.plain]]) {
+    [...$(id).children].forEach((cell, index) => {
+      cell.textContent = said ? said[index] : "";
+      cell.classList.toggle("wrong", Boolean(said) && truth !== null && said[index] !== truth);
+    });
+    $(id).setAttribute("aria-label", said
+      ? `${who} say, from size one half to eight: ${said.join(" ")}` : `${who}: nothing is drawn yet`);
+  }
+  showVerdicts();
+}
+
+function showNothing() {
+  state.seen = null;
+  for (const canvas of document.querySelectorAll("#picture, .window canvas")) {
+    canvas.getContext("2d").clearRect(0, 0, canvas.width, canvas.height);
+  }
+  for (const cell of $("windows").children) {
+    cell.classList.remove("selected");
+    cell.style.setProperty("--share", 0);
+  }
+  for (const cell of document.querySelectorAll("#logits td")) {
+    cell.textContent = "";
+    cell.style.setProperty("--heat", 0);
+  }
+  for (const id of ["verdict-channels", "verdict-plain"]) {
+    $(id).classList.remove("wrong");
+    $(id).querySelector("strong").textContent = "–";
+    $(id).querySelector(".sure").textContent = "";
+    for (const bar of $(id).querySelectorAll(".bars i")) bar.style.setProperty("--share", 0);
+  }
+  $("square").hidden = true;
+  $("looked").textContent = $("latency").textContent = "";
+  delete $("shown").dataset.size;
+  showTruth();
+}
+
+/** What the digit is: said by its example or the user, else what the scale channels say at most sizes. */
+const currentTruth = () => state.known ?? state.guess ?? null;
+const percent = (share) => (share > 0.9995 ? "100 %" : `${(100 * share).toFixed(share > 0.995 || share < 0.1 ? 1 : 0)} %`);
+
+function mostFrequent(values) {
+  const counts = new Map();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1])[0][0];
+}
+
+function name(size) {
+  const known = new Map([[0.25, "¼"], [0.5, "½"]]).get(size);
+  return known ?? String(Number(size.toPrecision(size < 10 ? 3 : 2)));
+}
+
+// Zooming
+
+function setSize(size) {
+  state.size = Math.min(settings.largest, Math.max(settings.smallest, size));
+  const text = `×${name(state.size)}`;
+  $("shown").textContent = text;
+  $("size").value = Math.log2(state.size);
+  $("size").setAttribute("aria-valuetext", text);
+  const column = Math.round(4 * Math.log2(state.size / settings.smallest));
+  for (const id of ["strip-channels", "strip-plain"]) {
+    [...$(id).children].forEach((cell, index) => cell.classList.toggle("here", index === column));
+  }
+  refreshLook();
+}
+
+// Scenes
+
+let sceneAsked = false;
+const refreshScene = latest(() => scene(post("api/scene", {
+  seed: Math.floor(Math.random() * 2 ** 30), background: $("background").value })));
+
+async function scene(asked) {
+  sceneAsked = true;
+  $("view").classList.add("busy");
+  $("summary").textContent = "Looking at every point at every scale …";
+  const started = performance.now();
+  try {
+    const made = await asked;
+    showScene(made, performance.now() - started);
+  } catch (error) {
+    $("summary").textContent = "";
+    throw error;
+  } finally {
+    $("view").classList.remove("busy");
+  }
+}
+
+function overlap(a, b) {
+  const width = Math.min(a[2], b[2]) - Math.max(a[0], b[0]), height = Math.min(a[3], b[3]) - Math.max(a[1], b[1]);
+  if (width <= 0 || height <= 0) return 0;
+  const area = (box) => (box[2] - box[0]) * (box[3] - box[1]);
+  return (width * height) / (area(a) + area(b) - width * height);
+}
+
+function showScene(made, time) {
+  const left = new Set(made.truth ?? []);
+  const marks = made.found.map((one) => {
+    const match = [...left].find((true_) => true_.digit === one.digit && overlap(true_.box, one.box) >= 0.5);
+    left.delete(match);
+    return { ...one, kind: made.truth && !match ? "wrong" : "right" };
+  });
+  const right = marks.filter((one) => one.kind === "right").length;
+  for (const missed of left) marks.push({ ...missed, kind: "missed" });
+  const picture = $("scene-picture"), svg = $("boxes");
+  picture.src = made.picture;
+  picture.alt = `A scene with digits; found: ${made.found.map((one) => one.digit).join(", ") || "none"}`;
+  svg.setAttribute("viewBox", `-0.5 -0.5 ${made.width} ${made.height}`);
+  const make = (kind, parent, attributes) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", kind);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    parent.append(element);
+    return element;
+  };
+  svg.replaceChildren();
+  for (const one of marks) {
+    const [x0, y0, x1, y1] = one.box, group = make("g", svg, { class: one.kind });
+    const height = Math.max(13, made.width / 44);
+    make("rect", group, { x: x0, y: y0, width: x1 - x0, height: y1 - y0, rx: 2 });
+    const text = make("text", group, { x: x0 + 1, y: y0 - 3 < height ? y1 + height : y0 - 3, "font-size": height });
+    text.textContent = one.digit;
+    if (one.probability) make("title", group, {}).textContent = `${one.digit}: ${percent(one.probability)}, size ${one.size}`;
+  }
+  const found = made.truth
+    ? `Found ${right} of ${made.truth.length} digits` + (marks.some((one) => one.kind === "wrong")
+      ? `, and ${made.found.length - right} that ${made.found.length - right === 1 ? "is" : "are"} wrong` : "")
+    : `Found ${made.found.length} digit${made.found.length === 1 ? "" : "s"}`;
+  const sizes = made.found.map((one) => one.size);
+  const range = sizes.length ? `, of sizes ${name(Math.min(...sizes))} to ${name(Math.max(...sizes))}` : "";
+  $("summary").textContent = `${found}${range}, in ${(time / 1000).toFixed(1)} s.`;
+  $("view").dataset.found = made.found.length;
+}
+
+// Tabs, pictures that are dropped, keys
+
+const tabs = [...document.querySelectorAll("[role=tab]")];
+
+function choose(tab) {
+  for (const each of tabs) {
+    const chosen = each === tab;
+    each.setAttribute("aria-selected", chosen);
+    each.tabIndex = chosen ? 0 : -1;
+    $(each.getAttribute("aria-controls")).hidden = !chosen;
+  }
+  say("");
+  if (!$("scene").hidden) {
+    if (!settings.detector) $("summary").textContent = "This demo was started without a detector.";
+    else if (!sceneAsked) refreshScene();
+  }
+}
+
+for (const [index, tab] of tabs.entries()) {
+  tab.addEventListener("click", () => choose(tab));
+  tab.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step) return;
+    const next = tabs[(index + step + tabs.length) % tabs.length];
+    next.focus();
+    choose(next);
+  });
+}
+
+function opened(file) {
+  if (!file) return;
+  if ($("scene").hidden) openPicture(file);
+  else attempt(() => scene(Promise.resolve().then(() => send("api/scene", file))));
+}
+
+for (const [button, input] of [["open", "file"], ["open-scene", "scene-file"]]) {
+  $(button).addEventListener("click", () => $(input).click());
+  $(input).addEventListener("change", () => {
+    opened($(input).files[0]);
+    $(input).value = "";
+  });
+}
+document.addEventListener("dragover", (event) => {
+  event.preventDefault();
+  document.body.classList.add("dropping");
+});
+document.addEventListener("dragleave", (event) => {
+  if (!event.relatedTarget) document.body.classList.remove("dropping");
+});
+document.addEventListener("drop", (event) => {
+  event.preventDefault();
+  document.body.classList.remove("dropping");
+  opened(event.dataTransfer.files[0]);
+});
+document.addEventListener("keydown", (event) => {
+  const free = !event.ctrlKey && !event.metaKey && !event.altKey && !event.target.closest("select");
+  if (free && /^[0-9]$/.test(event.key) && !$("digit").hidden) example(Number(event.key));
+});
+
+$("random").addEventListener("click", () => example());
+$("clear").addEventListener("click", clearDigit);
+$("size").addEventListener("input", () => setSize(2 ** $("size").valueAsNumber));
+$("truth").addEventListener("change", () => {
+  state.known = $("truth").value === "" ? null : Number($("truth").value);
+  showTruth();
+});
+$("new-scene").addEventListener("click", refreshScene);
+$("background").addEventListener("change", refreshScene);
+
+// The beginning
+
+function element(kind, className, text = "") {
+  const made = document.createElement(kind);
+  made.className = className;
+  made.textContent = text;
+  return made;
+}
+
+function build() {
+  const slider = $("size");
+  Object.assign(slider, { min: Math.log2(settings.smallest), max: Math.log2(settings.largest), step: 1 / 16 });
+  settings.sizes.forEach((size, index) => {
+    const trained = settings.trained.some((each) => Math.abs(Math.log2(each / size)) < 0.01);
+    $("ticks").append(element("span", trained ? "trained" : "", (index % 4 ? "" : name(size)) + (trained ? "▲" : "")));
+    for (const id of ["strip-channels", "strip-plain"]) {
+      const cell = element("span", "");
+      cell.addEventListener("click", () => setSize(size));
+      $(id).append(cell);
+    }
+  });
+  if (settings.trained.length === 1) $("learnt").textContent = `digits of size ${name(settings.trained[0])} (▲) alone`;
+  document.documentElement.style.setProperty("--channels", settings.scales.length);
+  for (const scale of settings.scales) {
+    const cell = element("div", "window"), canvas = element("canvas", "");
+    canvas.width = canvas.height = settings.window;
+    cell.append(canvas, element("div", "weight"), `σ ${name(scale)}`);
+    $("windows").append(cell);
+  }
+  for (let digit = 0; digit < 10; digit++) {
+    $("truth").append(new Option(digit, digit));
+    const row = $("logits").tBodies[0].insertRow();
+    const head = element("th", "", digit);
+    head.scope = "row";
+    row.append(head);
+    for (const _ of settings.scales) row.insertCell();
+    for (const bars of document.querySelectorAll(".bars")) {
+      const bar = element("div", "");
+      bar.append(element("i", ""), digit);
+      bars.append(bar);
+    }
+  }
+}
+
+await attempt(async () => {
+  settings = await answer("api/settings");
+  build();
+  clearDigit();
+  setSize(settings.trained[0] ?? 2);
+  if (location.hash === "#scene") choose(tabs[1]);
+  await example();
+  document.body.dataset.ready = "yes";
+});

@@ -1,0 +1,91 @@
+"""The second tab: a scene or a dropped picture, and what is found in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, get_args
+
+import torch
+from torch import Tensor
+
+from scalechannels.data.scenes import Background, Scene, scene
+from scalechannels.data.strokes import BACKGROUND
+from scalechannels.demo.digit import read_picture
+from scalechannels.report.page import png
+
+HEIGHT, WIDTH, DIGITS = 448, 640, 12
+LONGEST = 1024
+"""A larger picture is reduced to this many pixels a side: an answer must come in seconds."""
+SEEDS = 2**30
+
+
+class Found(Protocol):
+    """One detection, as `scalechannels.detection` gives them."""
+
+    @property
+    def box(self) -> tuple[float, float, float, float]: ...
+    @property
+    def label(self) -> int: ...
+    @property
+    def probability(self) -> float: ...
+    @property
+    def scale(self) -> float: ...
+
+
+Detect = Callable[[Tensor], Sequence[Found]]
+"""An image (1, H, W) from −0.76 to 0.76 to the objects in it."""
+
+
+def made_scene(detect: Detect, seed: int, background: Background) -> dict[str, Any]:
+    """A generated scene with its truth and what was found."""
+    if not 0 <= seed < SEEDS:
+        raise ValueError(f"seeds go from 0 to below {SEEDS}, got {seed}")
+    if background not in get_args(Background):
+        raise ValueError(f"background is one of {', '.join(get_args(Background))}, got {background!r}")
+    made = scene(DIGITS, seed, height=HEIGHT, width=WIDTH, background=background)
+    return {**_answer(made.image, detect), "truth": _truth(made)}
+
+
+def dropped_picture(detect: Detect, file: bytes) -> dict[str, Any]:
+    """What is found in a user's picture: light digits on dark ground, or the other way round."""
+    from scalechannels.commands.predict import as_digits
+
+    image = _reduced(read_picture(file))
+    border = torch.cat((image[:, 0].flatten(), image[:, -1].flatten(), image[:, :, 0].flatten()))
+    if border.median() > (image.amin() + image.amax()) / 2:
+        image = 1 - image
+    return {**_answer(as_digits(image), detect), "truth": None}
+
+
+def _answer(image: Tensor, detect: Detect) -> dict[str, Any]:
+    with torch.inference_mode():
+        found = detect(image)
+    return {
+        "height": image.shape[1],
+        "width": image.shape[2],
+        "picture": png((image[0] - BACKGROUND) / (-2 * BACKGROUND)),
+        "found": [
+            {
+                "box": [round(side, 2) for side in one.box],
+                "digit": one.label,
+                "probability": round(one.probability, 4),
+                "size": round(one.scale, 3),
+            }
+            for one in found
+        ],
+    }
+
+
+def _truth(made: Scene) -> list[dict[str, Any]]:
+    return [
+        {"box": [round(side, 2) for side in box], "digit": label}
+        for box, label in zip(made.boxes.tolist(), made.labels.tolist(), strict=True)
+    ]
+
+
+def _reduced(image: Tensor) -> Tensor:
+    longest = max(image.shape[1:])
+    if longest <= LONGEST:
+        return image
+    size = [max(1, round(side * LONGEST / longest)) for side in image.shape[1:]]
+    return torch.nn.functional.interpolate(image[None], size, mode="area")[0]

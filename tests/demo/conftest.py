@@ -1,0 +1,56 @@
+"""A demo with small networks of random weights, listening on a free port."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor
+
+from scalechannels import ScaleGrid, cnn, fovlse
+from scalechannels.demo.looks import Looks
+from scalechannels.demo.server import Demo, DemoServer
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@dataclass(frozen=True)
+class Object:
+    """As a detector finds them."""
+
+    box: tuple[float, float, float, float] = (10, 20, 66, 76)
+    label: int = 3
+    probability: float = 0.987654321
+    scale: float = 2.0
+
+
+def find_one(image: Tensor) -> list[Object]:
+    """A detector that finds one object wherever the image has any ink."""
+    assert image.ndim == 3
+    assert image.dtype == torch.float32
+    assert float(image.abs().max()) < 0.77
+    return [Object()] if float(image.max()) > 0.5 else []
+
+
+@pytest.fixture
+def looks() -> Looks:
+    torch.manual_seed(0)
+    return Looks(fovlse(ScaleGrid(0.5, 8, ratio=2)), cnn(), (2.0,))
+
+
+@pytest.fixture
+def server(looks: Looks) -> Iterator[DemoServer]:
+    made = DemoServer(Demo(looks, find_one))
+    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield made
+    made.shutdown()
+    made.server_close()
+    thread.join()

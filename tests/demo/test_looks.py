@@ -1,0 +1,96 @@
+"""What the page shows is what the networks see and say."""
+
+import base64
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from scalechannels import ScaleChannelNetwork, ScaleGrid, cnn, fovlse, selected_scale, swmax
+from scalechannels.data.mnist_large_scale import TEST_SIZES, large_scale
+from scalechannels.demo.digit import digit_from_strokes
+from scalechannels.demo.looks import Looks, example, open_looks
+from scalechannels.pooling import MaxOverScales
+
+
+@pytest.fixture
+def digit() -> torch.Tensor:
+    return digit_from_strokes(example(1, 4)["strokes"])
+
+
+def decoded(text: str, *shape: int) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), np.uint8).reshape(shape)
+
+
+def test_a_look_is_that_of_the_networks(looks: Looks, digit: torch.Tensor):
+    seen = looks.at(digit, 2.5)
+    images = large_scale(digit[None], 2.5)
+    with torch.inference_mode():
+        channels = looks.network.channel_logits(images)[0]
+        probabilities = looks.network(images).softmax(1)[0]
+        plain = looks.plain(images).softmax(1)[0]
+    assert np.allclose(seen["logits"], channels, atol=1e-4)
+    assert np.allclose(seen["verdict"]["probabilities"], probabilities, atol=1e-4)
+    assert np.allclose(seen["plain"]["probabilities"], plain, atol=1e-4)
+    assert seen["verdict"]["digit"] == int(probabilities.argmax())
+    assert seen["plain"]["digit"] == int(plain.argmax())
+    assert looks.network.grid[seen["selected"]] == float(selected_scale(looks.network, images)[0])
+    assert sum(seen["contributions"]) == pytest.approx(1, abs=1e-3)
+    assert seen["at_edge"] == (seen["selected"] in (0, 4))
+
+
+def test_pictures_run_from_black_to_white(looks: Looks, digit: torch.Tensor):
+    seen = looks.at(digit, 2.0)
+    picture = decoded(seen["picture"], 112, 112)
+    assert (picture.min(), picture.max()) == (0, 255)
+    windows = decoded(seen["windows"], 5, 28, 28)
+    crop = picture[42:70, 42:70].astype(int)  # channel 1 is the plain central crop
+    assert np.abs(windows[1] - crop).max() <= 1
+    assert np.abs(windows[0].astype(int) - crop).max() > 50
+
+
+def test_all_sizes_are_those_of_single_looks(looks: Looks, digit: torch.Tensor):
+    said = looks.at_all_sizes(digit)
+    assert said["sizes"] == list(TEST_SIZES)
+    for index in (0, 8, 16):
+        single = looks.at(digit, TEST_SIZES[index])
+        assert said["scale_channels"][index] == single["verdict"]["digit"]
+        assert said["plain"][index] == single["plain"]["digit"]
+
+
+def test_many_threads_get_what_one_gets(looks: Looks):
+    """No state is shared: answers to other digits and sizes at the same time change nothing."""
+    asked = [(digit_from_strokes(example(number)["strokes"]), 2 ** (number % 5 - 1)) for number in range(24)]
+    alone = [looks.at(*one) for one in asked]
+    with ThreadPoolExecutor(6) as pool:
+        together = list(pool.map(lambda one: looks.at(*one), asked))
+    assert together == alone
+    assert not looks.network.training
+
+
+def test_networks_that_cannot_be_shown_are_named(looks: Looks):
+    grid = ScaleGrid.of(1, 2)
+    features = ScaleChannelNetwork(fovlse(grid).backbone, grid, MaxOverScales(), head=torch.nn.Linear(10, 10))
+    for network, plain, message in (
+        (fovlse(grid, data="cifar10"), looks.plain, "takes 3 channels"),
+        (fovlse(grid, classes=4), looks.plain, "has 4 classes"),
+        (looks.network, cnn(image_size=128), "112x112"),
+        (features, looks.plain, "pools features"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Looks(network, plain)
+
+
+def test_folders_are_opened_and_checked(tmp_path: Path):
+    fovlse(ScaleGrid.of(1, 2)).save_pretrained(tmp_path / "net")
+    cnn().save_pretrained(tmp_path / "plain")
+    swmax(ScaleGrid.of(1)).save_pretrained(tmp_path / "sliding")
+    looks = open_looks(tmp_path / "net", tmp_path / "plain")
+    assert looks.trained == ()
+    assert looks.settings()["scales"] == [1, 2]
+    with pytest.raises(ValueError, match=r"sliding holds a SlidingWindowNetwork, a ScaleChannelNetwork"):
+        open_looks(tmp_path / "sliding", tmp_path / "plain")
+    with pytest.raises(ValueError, match=r"net holds a ScaleChannelNetwork, a PlainNetwork"):
+        open_looks(tmp_path / "net", tmp_path / "net")
