@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from cyclopts import App, Parameter
 
 from scalechannels.commands.demo import demo
+from scalechannels.commands.detect import detect
 from scalechannels.commands.evaluate import evaluate
 from scalechannels.commands.export import export
 from scalechannels.commands.figure import figure
@@ -34,6 +35,7 @@ app.command(train)
 app.command(sweep)
 app.command(evaluate)
 app.command(predict)
+app.command(detect)
 app.command(export)
 app.command(demo)
 app.command(reproduce)

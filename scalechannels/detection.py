@@ -193,7 +193,7 @@ class Detector:
         return logits
 
     def _climb(self, image: Tensor, peaks: Peaks) -> Peaks:
-        """Windows moved to better neighbours, half a lattice step or one channel away, while there are any."""
+        """Windows moved to better neighbours, half a lattice step or one channel away, while it helps."""
         steps = torch.tensor([(r, c, 0) for r in (-1, 0, 1) for c in (-1, 0, 1)] + [(0, 0, -1), (0, 0, 1)])
         grid = torch.tensor(self.network.grid.factors, dtype=torch.float64)
         keep = self._objectness(peaks.logits) > HOPELESS

@@ -94,7 +94,7 @@ def test_it_holds_in_single_precision_for_the_papers_network() -> None:
 
 
 def test_the_law_at_the_centre_and_interpolation_beside_it() -> None:
-    """At the image's centre every channel has a lattice point: the dense network is the foveated one there."""
+    """Every channel has a lattice point at the image's centre: the dense map is the foveated network's."""
     network, image = small_network(), noise(2, 1, 41, 57)  # centre (20, 28) lies on a common lattice of 4
     dense = DenseNetwork(network, step=4)
     logits, scales, rows, columns = dense(image)

@@ -1,4 +1,4 @@
-"""The command line of the data: `scalechannels data fetch | show | generate`."""
+"""The command line of the data: `scalechannels data fetch | show | scene | generate`."""
 
 from __future__ import annotations
 
@@ -75,6 +75,32 @@ def show(
             images = image_folder(what, on_corrupt="skip" if skip_corrupt else "refuse")
             sheets.show_folder(out, images, seed)
         print(out)
+
+
+@app.command
+def scene(
+    out: Annotated[Path, Parameter(help="The PNG to write; what it holds goes beside it as JSON.")],
+    /,
+    *,
+    count: Annotated[int, Parameter(help="Objects in the scene.")] = 12,
+    seed: Annotated[int, Parameter(help="Draws the objects, their sizes and places.")] = 0,
+    height: int = 512,
+    width: int = 768,
+    sizes: Annotated[
+        tuple[float, float], Parameter(help="The smallest and the largest object, in boxes of 28 pixels.")
+    ] = (0.5, 4.0),
+    background: Literal["plain", "noisy", "textured"] = "plain",
+) -> None:
+    """Write an image with many built-in digits of random sizes at random places, and where they are.
+
+    Example: scalechannels data scene scene.png --background noisy --seed 3
+    """
+    with expected_errors():
+        from scalechannels.data.scenes import save_scene
+        from scalechannels.data.scenes import scene as make
+
+        made = make(count, seed, height=height, width=width, sizes=sizes, background=background)
+        print(save_scene(made, out))
 
 
 @app.command

@@ -10,20 +10,24 @@ a cleverer packing would exist.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from scalechannels.data.storage import atomic_path
 from scalechannels.data.strokes import BACKGROUND, BOX, Strokes, strokes
 
 Background = Literal["plain", "noisy", "textured"]
 
 TRIES = 2000  # places tried for one object before the scene is refused
 INK = -BACKGROUND  # of MNIST Large Scale: 0.763
+GAIN, MIDDLE = 0.02, 128  # its arctan's
 
 
 class Objects(Protocol):
@@ -127,6 +131,31 @@ def scene(
         cover = (objects.draw(index, size, side) - BACKGROUND) / (INK - BACKGROUND)  # 0 background, 1 ink
         canvas[top : top + side, left : left + side].lerp_(torch.full((), INK), cover)
     return Scene(canvas[None], boxes, objects.labels[chosen].clone(), drawn_sizes)
+
+
+def save_scene(made: Scene, path: Path | str) -> Path:
+    """Write a scene as a grey PNG, and its objects beside it as JSON: class, box and size of each.
+
+    The file holds the grey values of MNIST before their arctan, 0 to 255, from which `predict` and `detect`
+    make the scene's own values again.
+    """
+    from PIL import Image
+
+    path = Path(path)
+    if path.suffix.lower() != ".png":
+        raise ValueError(f"scenes are written as .png, got {path}")
+    grey = (torch.tan(made.image[0].double() * math.pi / 2) / GAIN + MIDDLE).clamp(0, 255)
+    with atomic_path(path) as temporary:
+        Image.fromarray(grey.round().byte().numpy()).save(temporary, format="png")
+    objects = [
+        {"class": str(label), "box": [round(edge, 3) for edge in box], "size": round(size, 4)}
+        for label, box, size in zip(
+            made.labels.tolist(), made.boxes.tolist(), made.sizes.tolist(), strict=True
+        )
+    ]
+    with atomic_path(path.with_suffix(".json")) as temporary:
+        temporary.write_text(json.dumps({"objects": objects}, indent=1) + "\n", encoding="utf-8")
+    return path
 
 
 def patch_side(size: float) -> int:

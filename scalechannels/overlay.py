@@ -1,0 +1,48 @@
+"""Pictures of detections: the image with a box, a class and a probability for every object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from torch import Tensor
+
+FOUND, AT_EDGE = (255, 149, 0), (90, 170, 255)  # orange; blue for objects whose scale is at the grid's edge
+LARGEST = 4096
+"""Pixels along the longer side of a picture; larger images are shown smaller."""
+SMALLEST = 256
+"""Small images are shown in whole multiples, so that captions can be read."""
+
+
+def draw(image: Tensor, objects: Sequence[Mapping[str, Any]]) -> Image:
+    """The image (C, H, W), 0 to 1, with boxes. An object has "box", "class", "probability" and "at_edge"."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    channels, height, width = image.shape
+    # Every so many pixels of a huge image are dropped before anything is copied.
+    step = -(-max(height, width) // LARGEST)
+    zoom = max(1, SMALLEST // max(height, width)) if step == 1 else 1
+    shown = image[:, ::step, ::step].clamp(0, 1).mul(255).round().byte().cpu()
+    pixels = shown.expand(3, -1, -1) if channels == 1 else shown
+    picture = Image.fromarray(pixels.permute(1, 2, 0).contiguous().numpy())
+    if zoom > 1:
+        picture = picture.resize((picture.width * zoom, picture.height * zoom), Image.Resampling.NEAREST)
+    factor = zoom / step
+    pen = ImageDraw.Draw(picture)
+    line = max(1, round(max(picture.size) / 600))
+    font = ImageFont.load_default(max(11, round(max(picture.size) / 75)))
+    for one in objects:
+        colour = AT_EDGE if one["at_edge"] else FOUND
+        # Pixel i covers [i − 1/2, i + 1/2], the picture counts from its corner.
+        x0, y0, x1, y1 = ((edge + 0.5) * factor for edge in one["box"])
+        pen.rectangle((x0, y0, max(x1 - 1, x0), max(y1 - 1, y0)), outline=colour, width=line)
+        text = f"{one['class']} {one['probability']:.2f}"
+        left, top, right, bottom = pen.textbbox((0, 0), text, font=font)
+        x = min(max(x0, 0), max(picture.width - (right - left) - 2, 0))
+        above = y0 - bottom - 2
+        y = above if above >= 0 else min(y1 + 1, picture.height - bottom - 1)
+        pen.rectangle((x, y + top - 1, x + right - left + 3, y + bottom + 1), fill=(0, 0, 0))
+        pen.text((x + 1 - left, y), text, fill=colour, font=font)
+    return picture
