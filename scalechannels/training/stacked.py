@@ -24,7 +24,7 @@ from scalechannels.plain import PlainNetwork
 from scalechannels.pooling import ConcatScales
 from scalechannels.sliding import SlidingWindowNetwork
 from scalechannels.training.canvas import Canvas
-from scalechannels.training.strongest import kept, strongest_places
+from scalechannels.training.strongest import strongest_places
 
 PIECES, PIECE_ROWS = 512, 128
 """A weight's gradient is summed over at most so many pieces of at least so many rows."""
@@ -98,17 +98,13 @@ class StackedSliding(StackedNetwork):
         canvases = canvases.unflatten(0, (R, B)).movedim(2, -1)  # (R, B, height, width, C)
         seed = torch.randint(2**31, (1,), device=inputs.device)
         dropout = self.backbone.drop.p if self.training else 0.0
-        strongest = strongest_places(
+        places, kept = strongest_places(
             canvases, *self.backbone.arguments(), self.canvas.places, seed, dropout
-        )  # (R, B, K)
-        place = self.canvas.places[strongest]
-        windows = self.canvas.windows(canvases.flatten(0, 1), place.flatten(0, 1))  # (R·B, K, n, n, C)
-        image = torch.arange(R * B, device=inputs.device).view(R, B, 1, 1)
-        feature = torch.arange(self.backbone.dense.weight.shape[2], device=inputs.device)
-        mask = kept(seed, image, place[..., None], feature, dropout) / (1 - dropout)  # (R, B, K, hidden)
+        )  # (R, B, K), (R, B, K, hidden)
+        windows = self.canvas.windows(canvases.flatten(0, 1), places.flatten(0, 1))  # (R·B, K, n, n, C)
         windows = windows.unflatten(0, (R, B)).flatten(1, 2)  # (R, B·K, n, n, C)
-        logits = self.backbone(windows, mask.flatten(1, 2))  # (R, B·K, K)
-        return logits.view(*place.shape, -1).diagonal(dim1=2, dim2=3).float()  # (R, B, K)
+        logits = self.backbone(windows, kept.flatten(1, 2) / (1 - dropout))  # (R, B·K, K)
+        return logits.view(*places.shape, -1).diagonal(dim1=2, dim2=3).float()  # (R, B, K)
 
 
 class StackedBackbone(nn.Module):

@@ -47,24 +47,22 @@ def strongest_places(
     places: Tensor,
     seed: Tensor,
     dropout: float,
-) -> Tensor:
-    """Where each class has its maximum: indices into `places`, (R, B, K).
+) -> tuple[Tensor, Tensor]:
+    """Where each class has its maximum (R, B, K), and which codes dropout keeps there (R, B, K, hidden).
 
     canvases   (R, B, height, width, C)
     weights    of the convolutions (R, 9·C, F), rows in the order of row, column, feature of the patch; then
                of the dense layer (R, side·side·F, hidden) and of the classifier (R, hidden, K)
     biases     of each of them, (R, 1, F)
-    places     (P,): which places of the logit map count, as i·w + j
+    places     (P,): which places of the logit map count, as i·w + j; those found are given in the same way
     """
     with torch.no_grad():
-        if canvases.is_cuda and canvases.shape[-1] == 1:
-            return torch.ops.scalechannels.strongest_places(
-                canvases, list(weights), list(biases), list(strides), places, seed, dropout
-            )
-        return _strongest_places(canvases, weights, biases, strides, places, seed, dropout)
+        on_gpu = canvases.is_cuda and canvases.shape[-1] == 1
+        find = torch.ops.scalechannels.strongest_places if on_gpu else plain_strongest_places
+        return find(canvases, list(weights), list(biases), list(strides), places, seed, dropout)
 
 
-def _strongest_places(
+def plain_strongest_places(
     canvases: Tensor,
     weights: Sequence[Tensor],
     biases: Sequence[Tensor],
@@ -72,12 +70,12 @@ def _strongest_places(
     places: Tensor,
     seed: Tensor,
     dropout: float,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """The same in plain torch, run by run: slow, for any device, and the oracle of the kernels."""
     R, B = canvases.shape[:2]
-    hidden = weights[-1].shape[1]
-    images = torch.arange(R * B, device=canvases.device).view(R, B, 1, 1)
-    mask = kept(seed, images, places[:, None], torch.arange(hidden, device=canvases.device), dropout)
+    image = torch.arange(R * B, device=canvases.device).view(R, B, 1, 1)
+    feature = torch.arange(weights[-1].shape[1], device=canvases.device)
+    mask = kept(seed, image, places[:, None], feature, dropout)  # (R, B, P, hidden)
     strongest = []
     for run in range(R):
         maps = canvases[run].movedim(-1, 1)  # (B, C, height, width)
@@ -88,7 +86,8 @@ def _strongest_places(
         codes = codes.flatten(2).mT[:, places]  # (B, P, hidden)
         codes = codes * mask[run] / (1 - dropout)
         strongest.append((codes @ weights[-1][run] + biases[-1][run]).argmax(1))  # (B, K)
-    return torch.stack(strongest)
+    found = places[torch.stack(strongest)]  # (R, B, K)
+    return found, kept(seed, image, found[..., None], feature, dropout)
 
 
 def _kernel(weight: Tensor, side: int) -> Tensor:
@@ -105,7 +104,7 @@ def _on_gpu(
     places: Tensor,
     seed: Tensor,
     dropout: float,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     # Triton comes with PyTorch's CUDA builds and with no other.
     from scalechannels.training.strongest_kernels import strongest_places as kernels
 
@@ -121,5 +120,7 @@ def _(
     places: Tensor,
     seed: Tensor,
     dropout: float,
-) -> Tensor:
-    return canvases.new_empty((*canvases.shape[:2], weights[-1].shape[2]), dtype=torch.long)
+) -> tuple[Tensor, Tensor]:
+    hidden, K = weights[-1].shape[1:]
+    found = canvases.new_empty((*canvases.shape[:2], K), dtype=torch.long)
+    return found, canvases.new_empty((*found.shape, hidden), dtype=torch.bool)

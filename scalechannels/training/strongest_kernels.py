@@ -26,7 +26,7 @@ def strongest_places(
     places: Tensor,
     seed: Tensor,
     dropout: float,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """See `strongest.strongest_places`; canvases have one channel, feature counts are powers of two."""
     R, B = canvases.shape[:2]
     kind = canvases.dtype
@@ -47,20 +47,23 @@ def strongest_places(
     hidden, K = classifier.shape[1:]
     side = int((dense.shape[1] // C) ** 0.5)
     wide, classes = max(16, triton.next_power_of_2(hidden)), max(16, triton.next_power_of_2(K))
-    blocks = triton.cdiv(len(places), BLOCK)
+    blocks, threshold = triton.cdiv(len(places), BLOCK), int(dropout * 2**32)
     best = torch.empty(N, blocks, classes, device=maps.device)
-    where = torch.empty(N, blocks, classes, dtype=torch.int32, device=maps.device)
+    where = torch.empty(N, blocks, classes, dtype=torch.long, device=maps.device)
     columns = triton.next_power_of_2(side * C)
     dense_rows = torch.nn.functional.pad(_rows(dense, side, columns, kind), (0, wide - hidden))
     classifier = torch.nn.functional.pad(classifier, (0, classes - K, 0, wide - hidden)).to(kind).contiguous()
     _classify[(blocks, N)](
         maps, dense_rows, biases[-2], classifier, biases[-1], places, seed, best, where,
         len(places), width - side + 1, width, height * width * C, B, blocks,
-        int(dropout * 2**32), 1 / (1 - dropout),
+        threshold, 1 / (1 - dropout),
         C, side, columns, hidden, wide, K, classes, BLOCK, num_warps=8,
     )  # fmt: skip
     chosen = best.argmax(1, keepdim=True)  # (N, 1, classes)
-    return where.gather(1, chosen)[:, 0, :K].long().view(R, B, K)
+    found = where.gather(1, chosen)[:, 0, :K].contiguous()  # (N, K)
+    mask = torch.empty(N, K, hidden, dtype=torch.bool, device=maps.device)
+    _write_kept[(N * K,)](found, seed, mask, threshold, K, hidden, wide, num_warps=1)
+    return found.view(R, B, K), mask.view(R, B, K, hidden)
 
 
 def _rows(weight: Tensor, rows: int, columns: int, kind: torch.dtype) -> Tensor:
@@ -110,6 +113,25 @@ def _mixed(state):
 
 
 @triton.jit
+def _kept(seed, image, place, feature, threshold):
+    """`strongest.kept`."""
+    state = _mixed((tl.load(seed) + image * 0x9E3779B1).to(tl.uint32))
+    state += place.to(tl.uint32) * 0x85EBCA77 + feature.to(tl.uint32) * 0xC2B2AE3D
+    return _mixed(state) >= threshold
+
+
+@triton.jit
+def _write_kept(
+    found, seed, mask, threshold, K: tl.constexpr, HIDDEN: tl.constexpr, WIDE: tl.constexpr
+):  # fmt: skip
+    """What dropout keeps of the codes at a place that was found."""
+    number = tl.program_id(0)
+    feature = tl.arange(0, WIDE)
+    keep = _kept(seed, (number // K).to(tl.int64), tl.load(found + number), feature, threshold)
+    tl.store(mask + number * HIDDEN + feature, keep, mask=feature < HIDDEN)
+
+
+@triton.jit
 def _classify(
     maps, dense, dense_bias, classifier, bias, places, seed, best, where,
     count, out_width, width, image, per_run, blocks, threshold, gain,
@@ -133,13 +155,12 @@ def _classify(
         codes = tl.dot(patch, kernel, codes, input_precision="ieee")
     real = feature < HIDDEN
     codes += tl.load(dense_bias + run * HIDDEN + feature, mask=real, other=0.0)[None, :]
-    state = _mixed((tl.load(seed) + number * 0x9E3779B1).to(tl.uint32))
-    state += place.to(tl.uint32)[:, None] * 0x85EBCA77 + feature.to(tl.uint32)[None, :] * 0xC2B2AE3D
-    codes = tl.where(_mixed(state) >= threshold, tl.maximum(codes, 0.0) * gain, 0.0)
+    keep = _kept(seed, number, place[:, None], feature[None, :], threshold)
+    codes = tl.where(keep, tl.maximum(codes, 0.0) * gain, 0.0)
     kernel = tl.load(classifier + (run * WIDE + feature[:, None]) * CLASSES + label[None, :])
     logits = tl.dot(codes.to(kernel.dtype), kernel, input_precision="ieee")
     logits += tl.load(bias + run * K + label, mask=label < K, other=0.0)[None, :]
     logits = tl.where(inside[:, None], logits, float("-inf"))
     target = (number * blocks + tl.program_id(0)) * CLASSES + label
     tl.store(best + target, tl.max(logits, 0))
-    tl.store(where + target, tl.program_id(0) * BLOCK + tl.argmax(logits, 0))
+    tl.store(where + target, tl.load(places + tl.program_id(0) * BLOCK + tl.argmax(logits, 0)))
