@@ -31,7 +31,7 @@ def mnist_figure(folder: Path) -> Figure | None:
     for place, plot in enumerate(axes.flat):
         plot.set_axis_off()
         if place < len(images):
-            plot.imshow(images[place, 0], cmap="gray", vmin=0, vmax=1)
+            plot.imshow(images[place, 0].numpy(), cmap="gray", vmin=0, vmax=1)
             plot.set_title(_name(MNIST_SIZES[place]), fontsize=8, color=SOFT, pad=3)
     return figure
 
@@ -46,7 +46,7 @@ def cifar_figure(folder: Path) -> Figure | None:
     for row, line in zip(figure.subplots(2, 9), rows, strict=True):
         for plot, image, factor in zip(row, line, CIFAR_SIZES, strict=True):
             plot.set_axis_off()
-            plot.imshow(image.movedim(0, -1), interpolation="nearest")
+            plot.imshow(image.movedim(0, -1).numpy(), interpolation="nearest")
             plot.set_title(_name(factor), fontsize=8, color=SOFT, pad=3)
     return figure
 
@@ -68,14 +68,14 @@ def windows_figure(folder: Path) -> Figure | None:
     plots = figure.subplots(1, 1 + len(grid), width_ratios=[1.35] + [1] * len(grid))
     for plot in plots:
         plot.set_axis_off()
-    plots[0].imshow(digit[0], cmap="gray", vmin=0, vmax=1)
+    plots[0].imshow(digit[0].numpy(), cmap="gray", vmin=0, vmax=1)
     plots[0].set_title("image, 112 × 112", fontsize=8, color=SOFT, pad=3)
     for sigma, colour, plot, window in zip(grid, RINGS, plots[1:], windows, strict=True):
         side = 28 * sigma
         if side <= 112:
             corner = (111 - side) / 2
             plots[0].add_patch(Rectangle((corner, corner), side, side, fill=False, edgecolor=colour, lw=1.6))
-        plot.imshow(window, cmap="gray", vmin=-GREY, vmax=GREY, interpolation="nearest")
+        plot.imshow(window.numpy(), cmap="gray", vmin=-GREY, vmax=GREY, interpolation="nearest")
         plot.add_patch(Rectangle((-0.5, -0.5), 28, 28, fill=False, edgecolor=colour, lw=2.5))
         plot.set_title(f"σ = {fraction(sigma)}: {side:g} pixels as 28", fontsize=8, color=SOFT, pad=3)
     return figure

@@ -34,6 +34,10 @@ nav a { display: block; color: var(--first); text-decoration: none; padding: 0.1
 .holds { color: var(--first); font-weight: 600; } .fails { color: var(--second); font-weight: 600; }
 details { margin: 0.5rem 0 0; } summary { color: var(--soft); font-size: 0.9rem; cursor: pointer; }
 details pre { font-size: 0.75rem; }
+@media (max-width: 44rem) { .claims thead { display: none; }
+  .claims tr, .claims td { display: block; } .claims td { border: 0; padding: 0 0 0.2rem; }
+  .claims tr { border-bottom: 1px solid var(--line); padding: 0.6rem 0; }
+  .claims td:first-child { font-weight: 600; } .claims td:nth-child(2) { color: var(--soft); } }
 @media print { details, nav { display: none; } .main { font-size: 7.5pt; } .claims { font-size: 8pt; }
   .panels { grid-template-columns: 1fr 1fr; } h2 { break-before: auto; } }
 </style>"""
@@ -97,16 +101,18 @@ def report_page(results: Results) -> str:
         ),
         _main(rows),
         *_rankings(results),
-        _heading("claims", "The paper's claims, checked"),
-        html.paragraph(
-            "Each is a check on the results that can fail. Thresholds are ours where it has only words."
-        ),
-        _claims(results),
         *_deviations(results),
     ]
     for one in with_pictures():
         parts += _figure(results, one)
-    parts += _made(results)
+    parts += [
+        _heading("claims", "The paper's claims, checked"),
+        html.paragraph(
+            "Each is a check of the results that can fail; thresholds are ours where the paper has words."
+        ),
+        _claims(results),
+        *_made(results),
+    ]
     return html.page("The paper, reproduced", *parts)
 
 
@@ -121,13 +127,9 @@ def _heading(id: str, text: str) -> Markup:
 
 
 def _contents() -> Markup:
-    links = [
-        ("table1", "Table 1"),
-        ("table2", "Tables 2 to 5: rankings"),
-        ("claims", "The paper's claims, checked"),
-    ]
+    links = [("table1", "Table 1"), ("table2", "Tables 2 to 5: rankings")]
     links += [(one.id, _title(one)) for one in with_pictures()]
-    links.append(("made", "How this was made"))
+    links += [("claims", "The paper's claims, checked"), ("made", "How this was made")]
     return Markup("<nav>" + "".join(f'<a href="#{id}">{escape(text)}</a>' for id, text in links) + "</nav>")
 
 
