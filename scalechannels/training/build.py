@@ -14,6 +14,7 @@ from scalechannels.pretrained import Network
 from scalechannels.scales import ScaleGrid
 from scalechannels.sliding import swmax
 from scalechannels.training.config import RunConfig
+from scalechannels.training.own_network import own_network
 
 
 def build_network(config: RunConfig, channels: int | None = None, classes: int = 10) -> Network:
@@ -42,6 +43,8 @@ def tested_network(config: RunConfig, trained: Network) -> Network:
 
 def _build(config: RunConfig, channels: int | None, classes: int) -> Network:
     network = config.network
+    if config.data.name == "folder":
+        return own_network(config, channels, classes)
     data: Data = "cifar10" if config.data.name == "cifar10" else "mnist"
     if network.name == "cnn":
         return cnn(data=data, channels=channels, classes=classes)

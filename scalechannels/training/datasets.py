@@ -125,6 +125,10 @@ def open_data(config: DataConfig, device: torch.device | str = "cpu", root: Path
         return StrokesData(config, device)
     if config.name == "mnist":
         return MnistData(config, device, root)
+    if config.name == "folder":
+        from scalechannels.training.own_images import FolderData
+
+        return FolderData(config, device)
     return CifarData(config, device, root)
 
 

@@ -176,7 +176,7 @@ def test_a_file_that_is_not_there(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: DataConfig("mnits"), "strokes, mnist, cifar10, got 'mnits'"),
+        (lambda: DataConfig("mnits"), "strokes, mnist, cifar10, folder, got 'mnits'"),
         (lambda: DataConfig(sizes=()), "one positive size"),
         (lambda: DataConfig(sizes=(1.0, 2.0, 4.0)), "one positive size"),
         (lambda: DataConfig(sizes=(-1.0,)), "one positive size"),
