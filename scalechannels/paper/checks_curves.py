@@ -118,7 +118,7 @@ def _norm_impairs(results: Results) -> tuple[bool, str]:
     means = {
         label: mean_inside(need(results, config).accuracies, 0.5, 8)
         for label, config in {
-            "without": main("swmax", "tr2"),
+            "without": mnist("swmax", "tr2", ratio=ROOT2),
             "joint": normed("joint"),
             "each": normed("each"),
         }.items()

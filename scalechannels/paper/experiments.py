@@ -240,9 +240,9 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "curves",
         (
             Panel(
-                "The SWMax network, trained on size 2",
+                "The SWMax network, 9 channels, trained on size 2",
                 (
-                    _curve("without batch norm", main("swmax", "tr2"), reference=True),
+                    _curve("without batch norm", mnist("swmax", "tr2", ratio=ROOT2), reference=True),
                     _curve("joint over the channels", normed("joint")),
                     _curve("one for each channel", normed("each")),
                 ),

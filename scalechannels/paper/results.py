@@ -22,8 +22,8 @@ MNIST_SIZES = tuple(2 ** (k / 4) for k in range(-4, 13))  # without torch, which
 CIFAR_SIZES = tuple(2 ** (k / 4) for k in range(-4, 5))
 RUNS, PICTURES = "runs", "pictures"
 """The folders within results/: of the runs, and of what pictures are drawn from."""
-MOST_SEEDS = 10
-"""Seeds that are looked for: 0 to 9."""
+MOST_SEEDS = 5
+"""Seeds that are looked for: 0 to 4."""
 HISTORY = 100
 """Epochs that are kept of a longer history."""
 
