@@ -38,7 +38,7 @@ def draw(image: Tensor, objects: Sequence[Mapping[str, Any]]) -> Image:
         # Pixel i covers [i − 1/2, i + 1/2], the picture counts from its corner.
         x0, y0, x1, y1 = ((edge + 0.5) * factor for edge in one["box"])
         pen.rectangle((x0, y0, max(x1 - 1, x0), max(y1 - 1, y0)), outline=colour, width=line)
-        text = f"{one['class']} {one['probability']:.2f}"
+        text = f"{one['class']} ({one['probability']:.2f})"
         left, top, right, bottom = pen.textbbox((0, 0), text, font=font)
         x = min(max(x0, 0), max(picture.width - (right - left) - 2, 0))
         above = y0 - bottom - 2

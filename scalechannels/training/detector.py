@@ -61,7 +61,7 @@ def train(
     kind: Kind,
     digits: Digits,
     *,
-    steps: int = 4000,
+    steps: int = 3000,
     rate: float = 3e-3,
     seed: int = 0,
     features: tuple[int, ...] = (16, 16, 32, 32),
@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="the folder for the network")
     parser.add_argument("--kind", choices=get_args(Kind), default="detector")
     parser.add_argument("--data", choices=get_args(Data), default="both")
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--features", type=int, nargs="+", default=[16, 16, 32, 32])
     parser.add_argument("--hidden", type=int, default=100)
