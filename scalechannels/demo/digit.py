@@ -86,8 +86,10 @@ def read_picture(file: bytes) -> Tensor:
     try:
         return to_tensor(over_white(decode(io.BytesIO(file), MAX_PIXELS)), grey=True)  # type: ignore[arg-type]
     except UnreadableImageError as error:
-        # The same words as on the command line, without its options.
-        raise UnreadableImageError(str(error).split("; --")[0]) from None
+        message = str(error).split("; --")[0]  # the command line's options are not here
+        if message.startswith("damaged or no image"):
+            message = "this file is damaged or no image"
+        raise UnreadableImageError(message) from None
 
 
 def _draw(strokes: Sequence[np.ndarray], centre: np.ndarray) -> np.ndarray:

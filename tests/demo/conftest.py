@@ -10,6 +10,7 @@ from torch import Tensor
 
 from scalechannels import ScaleGrid, cnn, fovlse
 from scalechannels.demo.looks import Looks
+from scalechannels.demo.scene import Detect
 from scalechannels.demo.server import Demo, DemoServer
 
 
@@ -31,12 +32,17 @@ class Object:
     scale: float = 2.0
 
 
-def find_one(image: Tensor) -> list[Object]:
+@pytest.fixture(scope="session")
+def find_one() -> Detect:
     """A detector that finds one object wherever the image has any ink."""
-    assert image.ndim == 3
-    assert image.dtype == torch.float32
-    assert float(image.abs().max()) < 0.77
-    return [Object()] if float(image.max()) > 0.5 else []
+
+    def detect(image: Tensor) -> list[Object]:
+        assert image.ndim == 3
+        assert image.dtype == torch.float32
+        assert float(image.abs().max()) < 0.77
+        return [Object()] if float(image.max()) > 0.5 else []
+
+    return detect
 
 
 @pytest.fixture
@@ -46,7 +52,7 @@ def looks() -> Looks:
 
 
 @pytest.fixture
-def server(looks: Looks) -> Iterator[DemoServer]:
+def server(looks: Looks, find_one: Detect) -> Iterator[DemoServer]:
     made = DemoServer(Demo(looks, find_one))
     thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

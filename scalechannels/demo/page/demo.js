@@ -103,7 +103,7 @@ function paintPad() {
   }
   pen.lineCap = pen.lineJoin = "round";
   pen.strokeStyle = pen.fillStyle = "#fff";
-  pen.lineWidth = side * 0.08;
+  pen.lineWidth = side * 0.075;
   for (const stroke of state.strokes) {
     pen.beginPath();
     pen.moveTo(stroke[0][0] * side, stroke[0][1] * side);
@@ -229,11 +229,12 @@ function show(seen) {
     cell.style.setProperty("--share", seen.contributions[index]);
     cell.classList.toggle("selected", index === seen.selected);
   });
-  const square = $("square"), part = Math.min(1.2, (sigma * side) / settings.side) * 100;
-  square.hidden = false;
-  square.style.width = square.style.height = `${part}%`;
-  const edge = seen.at_edge ? " The last of its grid: the digit may be beyond its range." : "";
-  $("looked").textContent = `The square is what the deciding channel, σ = ${name(sigma)}, looks at.${edge}`;
+  const square = $("square"), part = (sigma * side) / settings.side;
+  square.hidden = part >= 1;
+  square.style.width = square.style.height = `${Math.min(1, part) * 100}%`;
+  const decides = `the deciding channel, σ = ${name(sigma)},`;
+  $("looked").textContent = (part < 1 ? `The square is what ${decides} looks at.` : `All of it is seen by ${decides} and more.`)
+    + (seen.at_edge ? " It is the last of its grid: the digit may be beyond its range." : "");
   const all = seen.logits.flat(), low = Math.min(...all), high = Math.max(...all);
   [...$("logits").tBodies[0].rows].forEach((row, digit) => {
     row.cells[0].classList.toggle("verdict-row", digit === seen.verdict.digit);

@@ -1,0 +1,394 @@
+"""The page in a real browser: drawn in, zoomed, read, by mouse and by keyboard, on a desk and on a phone.
+
+Shipped networks are used where there are any; else two small ones learn the built-in digits first.
+"""
+
+import io
+import os
+import shutil
+import statistics
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from scalechannels.commands.demo import DETECTOR, open_detector
+from scalechannels.demo.looks import Looks, example, open_looks
+from scalechannels.demo.scene import Detect
+from scalechannels.demo.server import Demo, DemoServer
+from scalechannels.shipped import find_network, shipped_names
+
+pytestmark = pytest.mark.slow
+
+DESK, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
+
+
+def chromium() -> str:
+    for name in (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"):
+        found = shutil.which(name) if name else None
+        if found:
+            return found
+    pytest.fail("no Chromium: install Debian's package chromium, or name one by CHROMIUM=/path")
+
+
+@pytest.fixture(scope="module")
+def looks(tmp_path_factory: pytest.TempPathFactory) -> Looks:
+    if {"fovlse-mnist", "cnn-mnist"} <= set(shipped_names()):
+        return open_looks(find_network("fovlse-mnist"), find_network("cnn-mnist"))
+    from scalechannels.commands.quickstart import Effort, configs
+    from scalechannels.training.fit import fit
+
+    torch.set_num_threads(1)
+    out = tmp_path_factory.mktemp("runs")
+    networks = []
+    for config in configs("strokes", Effort(samples=1500, epochs=3)):
+        (run,) = fit([config], out, device="cpu", sizes=(1.0,))
+        networks.append(run.folder)
+    return open_looks(*networks)
+
+
+@pytest.fixture(scope="module")
+def address(looks: Looks, find_one: Detect) -> Iterator[str]:
+    detect = open_detector(find_network(DETECTOR)) if DETECTOR in shipped_names() else find_one
+    server = DemoServer(Demo(looks, detect))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.address
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=chromium())
+        yield launched
+        launched.close()
+
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def open_page(browser: Any, address: str) -> Iterator[Open]:
+    """Opens the page with options of a browser's context; at the end nothing may have gone wrong in it."""
+    contexts, faults, elsewhere = [], [], []
+
+    def opened(path: str = "", **options: Any) -> Any:
+        contexts.append(browser.new_context(**{"viewport": DESK, **options}))
+        page = contexts[-1].new_page()
+        # Browsers write refused requests to the console by themselves; 422 is the answer to a bad picture.
+        page.on(
+            "console", lambda said: faults.append(said.text) if "status of 422" not in said.text else None
+        )
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("request", lambda asked: elsewhere.append(asked.url) if is_elsewhere(asked.url) else None)
+        page.goto(address + path)
+        page.wait_for_selector("body[data-ready]")
+        return page
+
+    def is_elsewhere(url: str) -> bool:
+        return not url.startswith((address, "data:", "blob:"))
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert faults == []
+    assert elsewhere == []
+
+
+def draw(page: Any, strokes: list[list[list[float]]]) -> None:
+    """Strokes in a unit square, drawn by mouse."""
+    box = page.locator("#pad").bounding_box()
+    for stroke in strokes:
+        for index, (x, y) in enumerate(stroke):
+            page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"], steps=2)
+            if index == 0:
+                page.mouse.down()
+        page.mouse.up()
+
+
+def zoom(page: Any, size: float) -> None:
+    """Move the slider and wait until the page shows what was said at that size."""
+    page.evaluate(
+        """async (size) => {
+          const slider = document.getElementById("size"), shown = document.getElementById("shown");
+          slider.value = Math.log2(size);
+          slider.dispatchEvent(new Event("input"));
+          const there = () => Math.abs(Number(shown.dataset.size) / size - 1) < 1e-6;
+          while (!there()) await new Promise(requestAnimationFrame);
+        }""",
+        size,
+    )
+
+
+def until(locator: Any) -> Any:
+    """What is expected of an element comes true in a minute; the page's policy is kept: no text is run."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=60_000)
+    return expect(locator)
+
+
+def settle(page: Any) -> None:
+    """Wait until nothing is asked of the server."""
+    page.wait_for_load_state("networkidle")
+
+
+def verdict(page: Any, who: str = "channels") -> str:
+    return page.inner_text(f"#verdict-{who} strong")
+
+
+def selected(page: Any) -> float:
+    return float(page.inner_text(".window.selected").strip().removeprefix("σ ").replace("½", "0.5"))
+
+
+def test_a_drawn_digit_is_read_at_every_size(open_page: Open, looks: Looks):
+    page = open_page()
+    page.click("#clear")
+    assert verdict(page) == "–"
+    right, chosen = [], []
+    for label in (0, 3, 7):
+        page.click("#clear")
+        draw(page, example(4, label)["strokes"])
+        settle(page)
+        for size in (1, 2, 4):
+            zoom(page, size)
+            right.append(verdict(page) == str(label))
+            chosen.append(selected(page))
+        assert page.inner_text("#shown") == "×4"
+        assert len(page.query_selector_all(".window")) == len(looks.network.grid)
+        assert len(page.query_selector_all("#logits td")) == 10 * len(looks.network.grid)
+        assert page.eval_on_selector("#truth", "select => select.value") in (str(label), verdict(page))
+    assert sum(right) >= 8
+    for one, two, four in zip(chosen[0::3], chosen[1::3], chosen[2::3], strict=True):
+        assert one <= two <= four  # the deciding channel follows the size
+        assert four >= 2 * one
+
+
+def test_the_plain_cnn_fails_where_the_scale_channels_do_not(open_page: Open):
+    page = open_page()
+    wrong = {"channels": 0, "plain": 0}
+    for label in (2, 4, 5, 6, 8):
+        page.keyboard.press(str(label))
+        until(page.locator("#truth")).to_have_value(str(label))
+        settle(page)
+        for who in wrong:
+            wrong[who] += len(page.query_selector_all(f"#strip-{who} .wrong"))
+    assert wrong["channels"] < 0.5 * wrong["plain"]
+    assert wrong["plain"] > 15  # of 85
+
+
+def test_what_is_shown_is_what_the_networks_got(open_page: Open, looks: Looks):
+    page = open_page()
+    page.keyboard.press("3")
+    settle(page)
+    zoom(page, 2)
+    read = """(canvas) => [...canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data]
+      .filter((_, index) => index % 4 === 0)"""
+    picture = np.array(page.eval_on_selector("#picture", read)).reshape(112, 112)
+    assert picture[0, 0] == 0
+    assert picture.max() == 255
+    if 1.0 in looks.network.grid:
+        index = list(looks.network.grid).index(1.0)
+        window = np.array(page.eval_on_selector(f".window:nth-child({index + 1}) canvas", read))
+        assert np.abs(window.reshape(28, 28) - picture[42:70, 42:70]).max() <= 1
+    box, frame = page.locator("#square").bounding_box(), page.locator("#picture").bounding_box()
+    assert box["width"] / frame["width"] == pytest.approx(selected(page) * 28 / 112, rel=0.03)
+    assert box["x"] + box["width"] / 2 == pytest.approx(frame["x"] + frame["width"] / 2, abs=1.5)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "viewport", [DESK, {"width": 800, "height": 700}, PHONE], ids=["desk", "half", "phone"]
+)
+def test_the_layout_fits(viewport: dict[str, int], scheme: str, open_page: Open):
+    page = open_page(viewport=viewport, color_scheme=scheme)
+    settle(page)
+    for tab in ("#tab-digit", "#tab-scene"):
+        page.click(tab)
+        settle(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+        beyond = page.evaluate(
+            """() => [...document.querySelectorAll("button, select, input, canvas, td, span, .verdict, p")]
+              .filter((e) => e.offsetParent && !e.closest(".frame"))
+              .map((e) => [e.id || e.className || e.tagName, e.getBoundingClientRect()])
+              .filter(([, box]) => box.left < -0.5 || box.right > innerWidth + 0.5 || box.width < 4)
+              .map(([name]) => name)"""
+        )
+        assert beyond == []
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    bright = sum(int(part) for part in ground.strip("rgb()").split(",")) > 384
+    assert bright == (scheme == "light")
+    page.click("#tab-digit")
+    knob = page.evaluate(
+        """() => { const slider = document.getElementById("size").getBoundingClientRect();
+          const cell = document.querySelector("#strip-plain span").getBoundingClientRect();
+          return slider.left + 11 - (cell.left + cell.right) / 2; }"""
+    )
+    assert abs(knob) < 2  # the knob stands over the cell of its size
+
+
+def test_everything_works_by_keyboard(open_page: Open):
+    page = open_page()
+    page.click("#clear")
+    page.focus("#tab-digit")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "pad"
+    page.keyboard.press("Space")  # the pen is set down, moved and lifted: a bar
+    for _ in range(12):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Space")
+    settle(page)
+    assert verdict(page) == "1"
+    order = []
+    for _ in range(6):
+        page.keyboard.press("Tab")
+        order.append(page.evaluate("document.activeElement.id"))
+    assert order[:5] == ["random", "clear", "open", "truth", "size"]
+    page.focus("#size")
+    before = page.inner_text("#shown")
+    for _ in range(16):
+        page.keyboard.press("ArrowRight")
+    assert page.inner_text("#shown") != before
+    page.keyboard.press("End")
+    assert page.inner_text("#shown") == "×8"
+    page.keyboard.press("Home")
+    assert page.inner_text("#shown") == "×½"
+    assert page.get_attribute("#size", "aria-valuetext") == "×½"
+    page.focus("#tab-digit")
+    page.keyboard.press("ArrowRight")
+    assert page.is_visible("#scene")
+    assert not page.is_visible("#digit")
+    assert page.evaluate("document.activeElement.id") == "tab-scene"
+
+
+def test_pictures_are_taken_and_bad_ones_named(open_page: Open):
+    page = open_page()
+    paper = np.full((200, 160), 235, np.uint8)
+    paper[40:160, 72:88] = 20
+    buffer = io.BytesIO()
+    Image.fromarray(paper).save(buffer, "PNG")
+    page.set_input_files("#file", {"name": "one.png", "mimeType": "image/png", "buffer": buffer.getvalue()})
+    until(page.locator("#verdict-channels strong")).to_have_text("1")
+    assert not page.is_visible("#message")
+    with page.expect_response("**/api/picture") as asked:
+        page.set_input_files("#file", {"name": "a.png", "mimeType": "image/png", "buffer": b"no image"})
+    assert asked.value.status == 422
+    page.wait_for_selector("#message:not([hidden])")
+    assert page.inner_text("#message") == "This file is damaged or no image."
+    # A picture that is dropped goes the same way.
+    page.evaluate(
+        """(content) => { const data = new DataTransfer();
+          data.items.add(new File([Uint8Array.from(content)], "one.png"));
+          document.dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true })); }""",
+        list(buffer.getvalue()),
+    )
+    page.wait_for_selector("#message", state="hidden")
+    settle(page)
+    assert verdict(page) == "1"
+
+
+def test_a_scene_is_searched_and_marked(open_page: Open):
+    page = open_page("#scene")
+    page.wait_for_selector("#view[data-found]", timeout=120_000)
+    assert " of 12 digits" in page.inner_text("#summary")
+    marks = page.query_selector_all("#boxes g")
+    assert len(marks) >= 12  # every digit is found or missed
+    view, image = page.locator("#view").bounding_box(), page.locator("#scene-picture").bounding_box()
+    assert view["width"] == pytest.approx(image["width"], abs=1)
+    first = page.get_attribute("#scene-picture", "src")
+    page.select_option("#background", "noisy")
+    until(page.locator("#scene-picture")).not_to_have_attribute("src", first)
+
+
+def test_a_finger_draws_on_a_phone(open_page: Open):
+    page = open_page(viewport=PHONE, has_touch=True, is_mobile=True, device_scale_factor=2)
+    page.tap("#clear")
+    box = page.locator("#pad").bounding_box()
+    session = page.context.new_cdp_session(page)
+    x, top = box["x"] + box["width"] / 2, box["y"] + 0.2 * box["height"]
+    for kind, step in (("touchStart", 0), *(("touchMove", k) for k in range(1, 15)), ("touchEnd", None)):
+        points = [] if step is None else [{"x": x, "y": top + step * box["height"] * 0.04}]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    settle(page)
+    assert verdict(page) == "1"
+    assert page.evaluate("scrollY") == 0  # the pad draws, it does not scroll
+
+
+def test_a_server_that_went_away_is_named(browser: Any, looks: Looks):
+    server = DemoServer(Demo(looks))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(server.address)
+    page.wait_for_selector("body[data-ready]")
+    settle(page)
+    context.set_offline(True)
+    page.focus("#size")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("#message:not([hidden])")
+    assert "still running" in page.inner_text("#message")
+    context.set_offline(False)
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("#message", state="hidden")
+    context.close()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_the_slider_is_answered_at_once(
+    open_page: Open, capsys: pytest.CaptureFixture[str], record_property: Callable[[str, object], None]
+):
+    """Reported, and bounded only loosely: other programs may hold the cores."""
+    page = open_page()
+    page.keyboard.press("8")
+    settle(page)
+    times = page.evaluate(
+        """async () => {
+          const slider = document.getElementById("size"), shown = document.getElementById("shown");
+          const times = [];
+          for (let move = 0; move < 60; move++) {
+            const exponent = -1 + ((move * 29) % 64) / 16, started = performance.now();
+            slider.value = exponent;
+            slider.dispatchEvent(new Event("input"));
+            while (Math.abs(Number(shown.dataset.size) / 2 ** exponent - 1) > 1e-6) {
+              await new Promise((done) => setTimeout(done));
+            }
+            times.push(performance.now() - started);
+          }
+          return times;
+        }"""
+    )
+    median, slowest = statistics.median(times), max(times)
+    record_property("slider_median_ms", round(median, 1))
+    with capsys.disabled():
+        print(f"\nslider moves: median {median:.0f} ms, slowest {slowest:.0f} ms of {len(times)}")
+    assert median < 500
+
+
+def test_screenshots(open_page: Open, tmp_path: Path):
+    """What a reader of a failed run wants to see; SCREENSHOTS=folder keeps them."""
+    folder = Path(os.environ.get("SCREENSHOTS", tmp_path))
+    for name, options in (
+        ("light", {}),
+        ("dark", {"color_scheme": "dark"}),
+        ("phone", {"viewport": PHONE, "device_scale_factor": 2}),
+    ):
+        page = open_page(**options)
+        page.keyboard.press("5")
+        until(page.locator("#truth")).to_have_value("5")
+        zoom(page, 1)
+        settle(page)
+        page.screenshot(path=folder / f"demo-{name}.png", full_page=True)
+        assert (folder / f"demo-{name}.png").stat().st_size > 20_000
