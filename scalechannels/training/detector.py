@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from pathlib import Path
@@ -19,16 +20,16 @@ from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from scalechannels.backbones import ConvBackbone
 from scalechannels.data.mnist_large_scale import MnistLargeScale, large_scale
 from scalechannels.data.storage import atomic_path
 from scalechannels.data.strokes import BOX, strokes
+from scalechannels.foveate import resample
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pooling import MaxOverScales
 from scalechannels.scales import QUARTER_OCTAVE, ScaleGrid
-from scalechannels.sliding import SlidingWindowNetwork
 from scalechannels.training.detector_windows import PITCH, Digits, Looking, canvases, windows
 
 Kind = Literal["detector", "pyramid", "swmax"]
@@ -39,6 +40,10 @@ GRID = ScaleGrid(2**-1.25, 2**2.25, ratio=QUARTER_OCTAVE)
 """Objects from 1/2 to 4, and one channel more at each end, so that peaks in the range have two neighbours."""
 CANVASES, EACH = 16, 32
 """So many canvases in a batch, and so many windows onto each."""
+WHOLE = 56
+"""Pixels along the images that SWMax learns from."""
+COARSE = ScaleGrid(0.5, 2, ratio=2.0)
+"""The scales at which SWMax looks at them: few, because every image goes through each of them in whole."""
 
 
 def digits_of_one_size(data: Data = "both", root: Path | None = None, count: int = 50_000) -> Digits:
@@ -74,23 +79,26 @@ def train(
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     backbone = ConvBackbone(features, classes=CLASSES + 1, hidden=hidden, batch_norm=kind != "swmax")
-    model: nn.Module = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    if kind == "swmax":
-        # A coarse grid, because every image goes through every channel in whole.
-        model, rate = SlidingWindowNetwork(backbone, ScaleGrid(0.5, 2, ratio=2.0)), rate / 10
-    optimiser = torch.optim.Adam(model.parameters(), lr=rate)
+    backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if kind == "swmax":  # without batch norm it takes smaller steps
+        rate, backbone.drop.p = rate / 3, 0.0
+    optimiser = torch.optim.Adam(backbone.parameters(), lr=rate)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps, pct_start=0.1)
-    model.train()
+    backbone.train()
     start, running = time.monotonic(), 0.0
     for step in range(1, steps + 1):
         if kind == "swmax":
             images, targets = whole_images(digits, generator)
+            images = winning_windows(backbone, images)  # one for each class
         else:
             made = canvases(digits, CANVASES, generator)
             looking: Looking = "all scales" if kind == "detector" else "one scale"
             images, targets = windows(made, EACH, CLASSES, generator, looking)
         optimiser.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(model(images), targets)
+        logits = backbone(images)
+        if kind == "swmax":
+            logits = logits.view(len(targets), CLASSES + 1, -1).diagonal(dim1=1, dim2=2)  # (B, K)
+        loss = F.cross_entropy(logits, targets)
         loss.backward()
         optimiser.step()
         schedule.step()
@@ -103,19 +111,40 @@ def train(
 
 
 def whole_images(digits: Digits, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Images (N, 1, 72, 72) with at most one digit, and what they hold: the class, or background."""
+    """Images (B, 1, 56, 56) with at most one digit, and what they hold: the class, or background."""
     made = canvases(digits, CANVASES, generator)
-    side = 2 * PITCH
-    corner = made.images[..., :side, :side].clone()
-    # Of the four places in the corner one may keep its digit; the others become what lies beside them.
-    labels = made.labels.view(CANVASES, -1)[:, 0]
-    beside = made.images[..., -PITCH:, -PITCH:]
+    # The first place of a canvas, and around it the last one where that is empty, else the darkest value.
     empty = (made.labels[:, -1] < 0)[:, None, None, None]
-    filler = torch.where(empty, beside, made.images.amin((2, 3), keepdim=True))
-    for row, column in ((0, 1), (1, 0), (1, 1)):
-        corner[..., row * PITCH : (row + 1) * PITCH, column * PITCH : (column + 1) * PITCH] = filler
-    labels = torch.where(labels < 0, CLASSES, labels)
-    return corner, F.one_hot(labels, CLASSES + 1).float()
+    images = torch.where(empty, made.images[..., -WHOLE:, -WHOLE:], made.images.amin((2, 3), keepdim=True))
+    images[..., : WHOLE - PITCH, :] = images[..., -1:, -1:]
+    images[..., : WHOLE - PITCH] = images[..., -1:, -1:]
+    margin = (WHOLE - PITCH) // 2
+    images[..., margin : margin + PITCH, margin : margin + PITCH] = made.images[..., :PITCH, :PITCH]
+    labels = torch.where(made.labels[:, 0] < 0, CLASSES, made.labels[:, 0])
+    return images, F.one_hot(labels, CLASSES + 1).float()
+
+
+@torch.no_grad()
+def winning_windows(backbone: ConvBackbone, images: Tensor) -> Tensor:
+    """For each image and class the window (B·K, 1, 28, 28) where that class has its maximum.
+
+    The maximum over space and scale hands its gradient to that window alone, so nothing else needs one.
+    """
+    stride, n = math.prod(backbone.strides), backbone.window
+    best: list[Tensor] = []
+    crops: list[Tensor] = []
+    for sigma in COARSE:
+        side = max(n, math.ceil(images.shape[-1] / sigma))
+        rescaled = resample(images, ScaleGrid.of(sigma), (side, side))[:, 0]
+        maximum, place = backbone.logit_map(rescaled).flatten(2).max(2)  # (B, K)
+        across = backbone.places(side)
+        seen = rescaled[:, 0].unfold(1, n, stride).unfold(2, n, stride)  # (B, places, places, n, n)
+        image = torch.arange(len(images))[:, None]
+        best.append(maximum)
+        crops.append(seen[image, place // across, place % across])  # (B, K, n, n)
+    channel = torch.stack(best).argmax(0)  # (B, K)
+    chosen = torch.stack(crops).gather(0, channel[None, ..., None, None].expand(1, -1, -1, n, n))[0]
+    return chosen.flatten(0, 1)[:, None]
 
 
 def save(network: ScaleChannelNetwork, folder: Path) -> None:

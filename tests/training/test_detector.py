@@ -7,11 +7,21 @@ import pytest
 import torch
 
 import scalechannels
+from scalechannels.backbones import ConvBackbone
 from scalechannels.data.strokes import BACKGROUND, BOX
 from scalechannels.foveate import Foveate
 from scalechannels.scales import ScaleGrid
+from scalechannels.sliding import SlidingWindowNetwork
 from scalechannels.training import detector_windows
-from scalechannels.training.detector import CLASSES, digits_of_one_size, save, train, whole_images
+from scalechannels.training.detector import (
+    CLASSES,
+    COARSE,
+    digits_of_one_size,
+    save,
+    train,
+    whole_images,
+    winning_windows,
+)
 from scalechannels.training.detector_windows import SIDE, Canvases, Digits, canvases, overlaps, windows
 
 
@@ -92,13 +102,24 @@ def test_the_pyramids_windows_have_one_scale(digits: Digits, monkeypatch: pytest
 
 def test_whole_images_hold_one_digit_or_none(digits: Digits) -> None:
     images, targets = whole_images(digits, seeded())
-    assert images.shape[1:] == (1, 72, 72)
+    assert images.shape[1:] == (1, 56, 56)
     assert targets.shape == (len(images), CLASSES + 1)
     assert bool((targets.sum(1) == 1).all())
     held = targets[:, CLASSES] == 0
     assert 0 < int(held.sum()) < len(images)
     for image in images[held]:
-        assert image[0, :36, :36].amax() > 0.2
+        assert image[0, 10:46, 10:46].amax() > 0.2
+
+
+def test_winning_windows_have_the_maximum_of_a_sliding_window_network(digits: Digits) -> None:
+    torch.manual_seed(0)
+    backbone = ConvBackbone((2, 2, 2, 2), classes=CLASSES + 1, hidden=4, dropout=0, batch_norm=False)
+    images, _ = whole_images(digits, seeded())
+    won = winning_windows(backbone, images)
+    with torch.no_grad():
+        logits = backbone(won).view(len(images), CLASSES + 1, -1).diagonal(dim1=1, dim2=2)
+        expected = SlidingWindowNetwork(backbone, COARSE)(images)
+    assert torch.allclose(logits, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["detector", "pyramid", "swmax"])
