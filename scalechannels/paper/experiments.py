@@ -177,8 +177,8 @@ EXPERIMENTS: tuple[Experiment, ...] = (
                 "Standard CNN",
                 (
                     *_by_size("cnn", reference=True),
-                    _curve("trained on [1, 2]", mnist("cnn", (1.0, 2.0))),
-                    _curve("trained on [2, 4]", mnist("cnn", (2.0, 4.0))),
+                    _curve("trained on [1, 2]", mnist("cnn", (1.0, 2.0)), colour=0),
+                    _curve("trained on [2, 4]", mnist("cnn", (2.0, 4.0)), colour=1),
                 ),
             ),
         ),

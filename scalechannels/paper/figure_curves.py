@@ -39,7 +39,13 @@ def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> 
     if not drawn:
         axes.text(0.5, 0.5, "no results yet", color=SOFT, ha="center", va="center", transform=axes.transAxes)
     legend = axes.legend(
-        loc="lower right" if samples else "best", fontsize=8, frameon=False, labelcolor=INK, handlelength=2.4
+        loc="lower right" if samples else "best",
+        fontsize=8,
+        facecolor=PANEL,
+        edgecolor="none",
+        framealpha=0.8,
+        labelcolor=INK,
+        handlelength=2.4,
     )
     for text in legend.get_texts():
         if text.get_text().endswith("(no result)"):

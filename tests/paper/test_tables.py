@@ -22,8 +22,9 @@ def test_a_range_has_the_sizes_at_both_of_its_ends() -> None:
         low, high = RANGES[column]
         inside = [size for size in MNIST_SIZES if low - 1e-6 < size < high + 1e-6]
         assert len(inside) == count
-        result = made_up(main("cnn", "tr1"), lambda size, inside=inside: 17.0 if size in inside else 0.0)
-        assert range_mean(result, column) == pytest.approx(17.0)
+        ends = (inside[0], inside[-1])
+        result = made_up(main("cnn", "tr1"), lambda size, ends=ends: 50.0 if size in ends else 0.0)
+        assert range_mean(result, column) == pytest.approx(100 / count)
 
 
 def test_without_results_all_rows_are_there_and_nothing_is_invented(tmp_path: Path) -> None:
