@@ -93,6 +93,8 @@ def _groups(runs: Sequence[Run], together: bool) -> list[list[Run]]:
         shape = (
             config.data.name,
             config.data.samples,
+            config.data.checksum,  # other images are another number of them
+            config.data.validation,
             config.network,
             {**config.training.__dict__, "seed": 0},
         )
