@@ -16,12 +16,19 @@ MARKERS = ("o", "s")
 
 
 def accuracy_curves(
-    columns: Mapping[str, Mapping[float, float]], trained: Sequence[float], title: str | None = None
+    columns: Mapping[str, Mapping[float, float]],
+    trained: Sequence[float],
+    title: str | None = None,
+    *,
+    objects: str = "digits",
+    guessing: float = 10.0,
 ) -> Figure:
     """One curve for each of at most two networks, named at its end; the sizes of training are marked.
 
     columns   name of a network → size → accuracy in per cent
     trained   one size, or a low and a high one
+    objects   what is recognised
+    guessing  the accuracy of who knows nothing
     """
     if not 1 <= len(columns) <= len(COLOURS):
         raise ValueError(f"one or two curves fit into this picture, got {list(columns)}")
@@ -29,14 +36,15 @@ def accuracy_curves(
 
     figure = Figure(figsize=(7.2, 4.2), facecolor=PANEL, layout="constrained")
     axes = figure.add_subplot(facecolor=PANEL)
-    size_axis(axes, sorted({size for column in columns.values() for size in column}))
-    axes.set_xlabel("size of the digits in the test", color=SOFT)
+    tested = sorted({size for column in columns.values() for size in column})
+    size_axis(axes, tested)
+    axes.set_xlabel(f"size of the {objects} in the test", color=SOFT)
     axes.set_ylim(0, 104)
     axes.set_yticks(range(0, 101, 20), [f"{value} %" for value in range(0, 101, 20)])
     axes.set_ylabel("found right", color=SOFT)
     axes.grid(axis="y", color=LINE, linewidth=1)
-    axes.axhline(10, color=SOFT, linewidth=1, linestyle=(0, (1, 3)))
-    axes.text(0.5, 11.5, "guessing", color=SOFT, fontsize=9)
+    axes.axhline(guessing, color=SOFT, linewidth=1, linestyle=(0, (1, 3)))
+    axes.text(tested[0], guessing + 1.5, "guessing", color=SOFT, fontsize=9)
     axes.axvspan(trained[0] / 1.02, trained[-1] * 1.02, color=SOFT, alpha=0.25, linewidth=0)
     axes.text(
         trained[-1] * 1.04,
@@ -50,7 +58,8 @@ def accuracy_curves(
         values = [column[size] for size in sizes]
         axes.plot(sizes, values, color=colour, marker=marker, markersize=5, linewidth=2.2, clip_on=False)
         below = max(values) > 90 and min(values[len(values) // 2 :]) > 60
-        place = (sizes[-4], values[-4] - 7) if below else (sizes[-4], values[-4] + 5)
+        last = max(-4, -len(sizes))
+        place = (sizes[last], values[last] - 7) if below else (sizes[last], values[last] + 5)
         axes.text(
             *place,
             name,

@@ -107,7 +107,7 @@ def picture(svg: str, caption: str) -> Markup:
 
 
 def contact_sheet(columns: Sequence[tuple[Tensor, str, bool]], caption: str) -> Markup:
-    """Grey images (H, W), 0 to 1, each with its name; those that are marked stand out."""
+    """Images (H, W) or (3, H, W), 0 to 1, each with its name; those that are marked stand out."""
     cells = []
     for image, name, marked in columns:
         kind, name = " class=marked" if marked else "", escape(name)
@@ -144,10 +144,11 @@ def facts(pairs: Iterable[tuple[str, str]]) -> Markup:
 
 
 def png(image: Tensor) -> str:
-    """A grey image (H, W) with values from 0 to 1 as a data address."""
+    """An image (H, W) or (3, H, W) with values from 0 to 1 as a data address."""
     from PIL import Image
 
-    pixels = (image.clamp(0, 1) * 255).round().byte().cpu().numpy()
+    values = image if image.ndim == 2 else image.movedim(0, -1)
+    pixels = (values.clamp(0, 1) * 255).round().byte().cpu().contiguous().numpy()
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, format="PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 
 def selection_picture(
-    sizes: Sequence[float], scales: Sequence[float], shares: Sequence[Sequence[float]]
+    sizes: Sequence[float],
+    scales: Sequence[float],
+    shares: Sequence[Sequence[float]],
+    *,
+    across: str = "size of the digits in the test",
+    upwards: str = "scale channel σ",
 ) -> Figure:
     """A heat map: test sizes across, channels upwards; the stronger the colour, the larger the share.
 
@@ -42,8 +47,8 @@ def selection_picture(
             i for i, value in enumerate(values) if abs(math.log2(value) - round(math.log2(value))) < 1e-6
         ]
         axis.set_ticks(whole, [fraction(2.0 ** round(math.log2(values[i]))) for i in whole])
-    axes.set_xlabel("size of the digits in the test", color=SOFT)
-    axes.set_ylabel("scale channel σ", color=SOFT)
+    axes.set_xlabel(across, color=SOFT)
+    axes.set_ylabel(upwards, color=SOFT)
     axes.tick_params(length=0, labelcolor=INK, labelsize=11, pad=6)
     for spine in axes.spines.values():
         spine.set_visible(False)
