@@ -36,6 +36,12 @@ DEVIATIONS: dict[str, Deviation] = {
 }
 
 
+def explained(claim: Claim, verdict: Verdict) -> str:
+    """What is known about a claim that does not hold; an explanation is of the figures it was written for."""
+    known = DEVIATIONS.get(claim.id)
+    return known.why if known is not None and known.measured == verdict.measured else "Not explained yet."
+
+
 def verdicts(results: Results) -> list[tuple[Claim, Verdict]]:
     """Every claim with how it does."""
     return [(claim, claim.verdict(results)) for claim in CLAIMS]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scalechannels.paper.claims import DEVIATIONS, verdicts
+from scalechannels.paper.claims import explained, verdicts
 from scalechannels.paper.experiments import EXPERIMENTS
 from scalechannels.paper.layout import main_text, markdown, ranking_text
 from scalechannels.paper.plan import Experiment
@@ -70,7 +70,6 @@ def _deviations(results: Results) -> str:
         return "None: every claim that can be checked holds."
     lines = []
     for claim, verdict in failed:
-        known = DEVIATIONS.get(claim.id)
-        why = known.why if known is not None else "Not explained yet."
+        why = explained(claim, verdict)
         lines.append(f"- {claim.statement} ({claim.place}). Measured: {verdict.measured}. {why}")
     return "\n".join(lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from scalechannels.paper.claims import DEVIATIONS, verdicts
+from scalechannels.paper.claims import explained, verdicts
 from scalechannels.paper.document import duration, progress
 from scalechannels.paper.experiments import EXPERIMENTS, experiment
 from scalechannels.paper.figures import IMAGES, draw_panels, with_pictures
@@ -61,7 +61,7 @@ SAYINGS: dict[str, str] = {
     "figure14": "Two test images at the nine factors, continued by mirroring below 1.",
     "figure15": "Trained on the original images, tested on rescaled ones.",
     "batch-norm": "The paper reports that both ways of batch norm impair SWMax.",
-    "single-channel": "One channel is not enough, even at the size of training.",
+    "single-channel": "One channel knows the size that it was trained on, and hardly any other.",
     "pretrained": "The weights of one channel, trained alone, in all channels.",
     "equal-blur": "FovMax with the same blur in all channels, which the paper proposes in a footnote.",
 }
@@ -184,8 +184,7 @@ def _deviations(results: Results) -> list[str]:
         return []
     parts: list[str] = [_heading("deviations", "Where we differ")]
     for claim, verdict in failed:
-        known = DEVIATIONS.get(claim.id)
-        why = known.why if known is not None else "Not explained yet."
+        why = explained(claim, verdict)
         parts.append(html.paragraph(f"{claim.statement}. Measured: {verdict.measured}. {why}"))
     return parts
 

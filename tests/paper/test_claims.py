@@ -8,7 +8,8 @@ from made_up import made_up, write
 
 from scalechannels.paper.checks_selection import bias, overlap, trend
 from scalechannels.paper.checks_table import deviations
-from scalechannels.paper.claims import CLAIMS, DEVIATIONS
+from scalechannels.paper.claim import Verdict
+from scalechannels.paper.claims import CLAIMS, DEVIATIONS, explained
 from scalechannels.paper.experiments import EXPERIMENTS
 from scalechannels.paper.plan import ROOT2, main, seeded
 from scalechannels.paper.published import TABLE1
@@ -190,3 +191,10 @@ def test_figures_far_from_the_paper_are_listed(tmp_path: Path) -> None:
             write(tmp_path, made_up(run, lambda size, run=run: as_published(run, size) - 1))
     listed = [(row.network, row.train, column) for row, column, _ in deviations(Results(tmp_path))]
     assert listed == [("fovavg", "tr1", "[1,4]"), ("fovavg", "tr1", "[1/2,4]"), ("fovavg", "tr1", "[1/2,8]")]
+
+
+def test_an_explanation_is_given_for_the_figures_it_was_written_for_alone() -> None:
+    claims = {claim.id: claim for claim in CLAIMS}
+    for id, deviation in DEVIATIONS.items():
+        assert explained(claims[id], Verdict("does not hold", deviation.measured)) == deviation.why
+        assert explained(claims[id], Verdict("does not hold", "other figures")) == "Not explained yet."
