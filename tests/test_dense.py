@@ -366,3 +366,16 @@ def test_pattern_is_seen_upright() -> None:
     with torch.no_grad():
         assert torch.allclose(found.logits[0, :, 5, 6], network(image)[0], atol=1e-12)
     assert (found.logits[0] - swapped.logits[0].mT).abs().max() > 1e-4
+
+
+def test_the_graph_can_be_exported_with_a_free_image_size() -> None:
+    """As ONNX export needs it: one graph for all sizes, without tiles and pieces."""
+    from torch.export import Dim, export
+
+    dense = DenseNetwork(small_network(grid=ScaleGrid.of(1, 2)))
+    sizes = {2: Dim("height", min=17, max=4096), 3: Dim("width", min=17, max=4096)}
+    graph = export(dense, (noise(1, 1, 40, 52),), dynamic_shapes=(sizes,)).module()
+    image = noise(1, 1, 61, 33)
+    found, expected = graph(image), dense(image)
+    assert torch.allclose(found[0], expected.logits, atol=1e-12)
+    assert torch.equal(found[1], expected.scales)

@@ -146,11 +146,20 @@ def default_threshold(about: About) -> float:
 
 
 def prepare(picture: Tensor, values: Values, invert: bool) -> Tensor:
-    """The values that the network learnt from; `picture` stays as it is."""
-    from scalechannels.commands.predict import as_digits
+    """The values that the network learnt from; `picture` stays as it is.
 
-    shown = 1 - picture if invert else picture
-    return as_digits(shown) if values == "digits" else shown
+    The same as `as_digits` of `predict`, in one copy: a large image has no room for several.
+    """
+    import math
+
+    from scalechannels.data.mnist_large_scale import GAIN, MIDDLE
+
+    shown = 1 - picture if invert else picture.clone()
+    if values == "unit":
+        return shown
+    darkest, brightest = shown.aminmax()
+    shown.sub_(darkest).mul_(255 / (brightest - darkest).clamp_min(1e-6))
+    return shown.sub_(MIDDLE).mul_(GAIN).atan_().mul_(2 / math.pi)
 
 
 def as_dictionary(
