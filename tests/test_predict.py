@@ -11,7 +11,7 @@ from PIL import Image
 
 from scalechannels import ScaleGrid, cnn, fovlse, scale_contributions
 from scalechannels.cli import main
-from scalechannels.commands.predict import as_digits
+from scalechannels.commands.predict import Prediction, as_digits, edge_warnings
 from scalechannels.data.strokes import BACKGROUND, strokes
 
 
@@ -63,9 +63,10 @@ def test_csv_on_the_screen_says_what_the_network_says(here: Path, capsys: pytest
         save(here / "digits" / f"{number}.png", image)
     assert run("net", "digits") == 0
     said = capsys.readouterr()
-    assert said.err == ""
     found = rows(said.out)
     assert [row["path"] for row in found] == [f"digits/{number}.png" for number in range(3)]
+    ends = [row["at_edge"] for row in found].count("true")
+    assert said.err.count("warning: ") == said.err.count("Widen the range") == (ends > 0)
     images = torch.stack([as_digits((image * 255).round() / 255) for image in ink()])[:, None]
     network = scalechannels.load("net")
     with torch.inference_mode():
@@ -158,3 +159,36 @@ def test_what_a_user_can_mend_is_one_line(
     assert message in said.err
     assert said.err.count("\n") == 1
     assert said.out == ""
+
+
+def prediction(strongest: int, channels: int = 3) -> Prediction:
+    shares = [float(index == strongest) for index in range(channels)]
+    edge = channels > 1 and strongest in (0, channels - 1)
+    return Prediction(f"{strongest}.png", "a", 1.0, 2.0**strongest, edge, shares)
+
+
+def test_a_scale_at_the_edge_is_told_with_what_to_do() -> None:
+    assert edge_warnings([prediction(1), prediction(0, channels=1)]) == []
+    low, high = edge_warnings([prediction(0), prediction(1), prediction(2), prediction(2)])
+    assert low.startswith("1 of 4 images, such as 0.png: the strongest channel is the smallest (σ = 1)")
+    assert low.endswith("Widen the range: train with --network.low 0.5")
+    assert high.startswith("2 of 4 images, such as 2.png: the strongest channel is the largest (σ = 4)")
+    assert high.endswith("train with --network.high 8")
+    assert edge_warnings([prediction(2)], reduce=4)[0].endswith("--network.high 2")
+
+
+def test_one_channel_has_no_edge(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fovlse(ScaleGrid.of(1)).save_pretrained("single")
+    save(here / "one.png", ink(1)[0])
+    assert run("single", "one.png") == 0
+    said = capsys.readouterr()
+    assert (rows(said.out)[0]["at_edge"], said.err) == ("false", "")
+
+
+def test_large_files_are_read_by_those_who_allow_them(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(here / "large.png", ink(1, size=60)[0])
+    assert run("net", "large.png", "--max-pixels", 3_000) == 1
+    assert "60 x 60 pixels are more than 3,000; --max-pixels allows more" in capsys.readouterr().err
+    assert run("net", "large.png", "--max-pixels", 3_600) == 0

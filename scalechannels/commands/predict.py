@@ -52,17 +52,21 @@ def predict(
         Values | None,
         Parameter(help="What the network learnt from: digits (−0.76 to 0.76) or unit (0 to 1)."),
     ] = None,
+    max_pixels: Annotated[
+        int | None, Parameter(help="Read files of up to so many pixels; 48 million by default.")
+    ] = None,
     device: Device = None,
 ) -> None:
     """Class, probability and estimated scale of images, and what each scale channel contributes.
 
     The object is looked for at the centre of its image, which may have any size. The scale is the σ of the
-    strongest channel, which looks at σ·28 pixels (σ·32 for CIFAR-10); at_edge says that it is the first or
-    last of the grid, so that the object may be smaller or larger still.
+    strongest channel, which looks at σ·28 pixels (σ·32 for CIFAR-10, σ·window for own images); at_edge says
+    that it is the first or last of the grid, so that the object may be smaller or larger still: then the
+    range of the channels should be widened.
 
     Networks for digits learnt white digits on black: each image is made grey, its darkest pixel becomes
-    −0.76 and its brightest 0.76, as in MNIST Large Scale. Give --invert for ink on paper. Networks for
-    colour images take 0 to 1. Files that cannot be read are named and left out, and the exit code is 1.
+    −0.76 and its brightest 0.76, as in MNIST Large Scale. Give --invert for ink on paper. Networks for own
+    images and for colour take 0 to 1. Unreadable files are named and left out, and the exit code is 1.
 
     Examples: scalechannels predict runs/NAME digit.png;
     scalechannels predict runs/NAME scans/ --invert --out classes.csv
@@ -76,13 +80,17 @@ def predict(
         loaded = open_network(network).to(require_device(device))
         paths = image_paths(images)
         reader = Reader(
-            getattr(loaded.backbone, "channels", 3) == 1, values or values_of(network, loaded), invert
+            getattr(loaded.backbone, "channels", 3) == 1,
+            values or values_of(network, loaded),
+            invert,
+            reduction_of(network),
+            max_pixels,
         )
         predictions = list(predict_images(loaded, reader, paths, class_names(network)))
         text = (
             as_json(predictions)
             if out is not None and out.suffix.lower() == ".json"
-            else as_csv(predictions, list(getattr(loaded, "grid", ())))
+            else as_csv(predictions, [scale * reader.reduce for scale in getattr(loaded, "grid", ())])
         )
         if out is None:
             print(text, end="")
@@ -98,25 +106,58 @@ def predict(
                 "network learnt light on dark: try --invert",
                 file=sys.stderr,
             )
+        for line in edge_warnings(predictions, reader.reduce):
+            print(f"warning: {line}", file=sys.stderr)
         if reader.unreadable:
             sys.exit(1)
+
+
+def edge_warnings(predictions: Sequence[Prediction], reduce: int = 1) -> list[str]:
+    """What to do where the winning scale lies at an end of the grid: nothing there tells a size beyond it."""
+    warnings = []
+    for place, end, beyond, option, factor in (
+        (0, "smallest", "smaller", "low", 0.5),
+        (-1, "largest", "larger", "high", 2.0),
+    ):
+        ended = [one for one in predictions if one.at_edge and _strongest(one) == place % _channels(one)]
+        if ended:
+            scale = ended[0].scale or 1.0
+            warnings.append(
+                f"{len(ended)} of {len(predictions)} images, such as {ended[0].path}: the strongest channel "
+                f"is the {end} (σ = {scale:.3g}), so the object may be {beyond} than any channel is for. "
+                f"Widen the range: train with --network.{option} {scale * factor / reduce:.5g}"
+            )
+    return warnings
+
+
+def _strongest(one: Prediction) -> int:
+    shares = one.contributions or [0.0]
+    return shares.index(max(shares))
+
+
+def _channels(one: Prediction) -> int:
+    return len(one.contributions or [0.0])
 
 
 class Reader:
     """Reads files as the network wants them, and keeps account of those that it cannot."""
 
-    def __init__(self, grey: bool, values: Values, invert: bool) -> None:
+    def __init__(
+        self, grey: bool, values: Values, invert: bool, reduce: int = 1, max_pixels: int | None = None
+    ) -> None:
         self.grey, self.values, self.invert = grey, values, invert
+        self.reduce, self.max_pixels = reduce, max_pixels
         self.unreadable = 0
         self.dark_on_light = 0
 
     def read(self, paths: Iterable[Path]) -> Iterator[tuple[Path, Tensor]]:
         """Every readable path with its image (C, H, W); the others are named on stderr."""
-        from scalechannels.data.folder import UnreadableImageError, read_image
+        from scalechannels.data.folder import MAX_PIXELS, UnreadableImageError, read_image
+        from scalechannels.data.frames import reduced
 
         for path in paths:
             try:
-                image = read_image(path, grey=self.grey)
+                image = read_image(path, grey=self.grey, max_pixels=self.max_pixels or MAX_PIXELS)
             except UnreadableImageError as error:
                 print(f"error: {error}", file=sys.stderr)
                 self.unreadable += 1
@@ -126,7 +167,7 @@ class Reader:
             if self.values == "digits":
                 self.dark_on_light += bool(_border_mean(image) > (image.amin() + image.amax()) / 2)
                 image = as_digits(image)
-            yield path, image
+            yield path, reduced(image, self.reduce)
 
 
 def as_digits(image: Tensor) -> Tensor:
@@ -153,15 +194,15 @@ def predict_images(
     with torch.inference_mode():
         for path, image in reader.read(paths):
             if waiting and (len(waiting) == BATCH or waiting[0][1].shape != image.shape):
-                yield from _predict_batch(network, waiting, classes)
+                yield from _predict_batch(network, waiting, classes, reader.reduce)
                 waiting = []
             waiting.append((path, image))
         if waiting:
-            yield from _predict_batch(network, waiting, classes)
+            yield from _predict_batch(network, waiting, classes, reader.reduce)
 
 
 def _predict_batch(
-    network: Any, batch: Sequence[tuple[Path, Tensor]], classes: Sequence[str] | None
+    network: Any, batch: Sequence[tuple[Path, Tensor]], classes: Sequence[str] | None, reduce: int = 1
 ) -> Iterator[Prediction]:
     import torch
 
@@ -179,8 +220,9 @@ def _predict_batch(
         named = classes[label] if classes is not None else str(label)
         scale = at_edge = contributions = None
         if shares is not None:
-            strongest = int(shares[index].argmax())
-            scale, at_edge = network.grid[strongest], strongest in (0, len(network.grid) - 1)
+            strongest, last = int(shares[index].argmax()), len(network.grid) - 1
+            # One channel alone has no range that could be widened.
+            scale, at_edge = network.grid[strongest] * reduce, last > 0 and strongest in (0, last)
             contributions = shares[index].tolist()
         yield Prediction(str(path), named, float(probabilities[index]), scale, at_edge, contributions)
 
@@ -213,8 +255,16 @@ def values_of(folder: Path, network: Any) -> Values:
 
     config = run_config(folder)
     if config is not None:
-        return "unit" if config.data.name == "cifar10" else "digits"
+        return "unit" if config.data.name in ("cifar10", "folder") else "digits"
     return "digits" if getattr(network.backbone, "channels", 3) == 1 else "unit"
+
+
+def reduction_of(folder: Path) -> int:
+    """How many times smaller a run makes its images before it looks at them; 1 for all but own images."""
+    from scalechannels.commands.evaluate import run_config
+
+    config = run_config(folder)
+    return 1 if config is None else config.data.reduce or 1
 
 
 def class_names(folder: Path) -> list[str] | None:

@@ -29,6 +29,36 @@ Sizes = Annotated[
 ]
 
 
+SHORT_FORMS = {
+    "--data": "--data.folder",
+    "--pixel-size": "--data.pixel-size",
+    "--deploy-pixel-sizes": "--data.deploy-pixel-sizes",
+    "--skip-corrupt": "--data.skip-corrupt",
+    "--max-pixels": "--data.max-pixels",
+}
+"""What can be said shortly of own images; each goes to the field of DataConfig that it stands for."""
+
+
+def short_forms(app: App, commands: tuple[str, ...], arguments: Any) -> None:
+    """Hand the short forms' words to the options that they stand for; a folder is named as such."""
+    given = {argument.name: list(argument.tokens) for argument in arguments if argument.tokens}
+    for short, long in SHORT_FORMS.items():
+        if short in given and long in given:
+            with clear_ending():
+                raise ValueError(f"{short} is short for {long}: give one of them")
+    for argument in arguments:
+        for short, long in SHORT_FORMS.items():
+            if argument.name == long and short in given:
+                argument.tokens.extend(given[short])
+        if (
+            argument.name == "--data.name"
+            and not argument.tokens
+            and {"--data", "--data.folder"} & set(given)
+        ):
+            first = (given.get("--data") or given["--data.folder"])[0]
+            argument.tokens.append(first.evolve(value="folder"))
+
+
 def config_file(app: App, commands: tuple[str, ...], arguments: Any) -> None:
     """Options that are not on the command line are taken from the file that --config names."""
     from cyclopts.config import Dict
@@ -51,7 +81,7 @@ def config_file(app: App, commands: tuple[str, ...], arguments: Any) -> None:
     Dict(data=given, source=named[0])(app, commands, arguments)
 
 
-app = App(name="train", config=(config_file,))
+app = App(name="train", config=(short_forms, config_file))
 
 
 @app.default
@@ -60,7 +90,29 @@ def train(
     config: Annotated[
         Path | None, Parameter(help="A TOML file with the tables [data], [network] and [training].")
     ] = None,
-    data: DataConfig | None = None,
+    own: Annotated[
+        Path | None,
+        Parameter(
+            name="--data",
+            help="Own images: a folder with a subfolder for each class. Short for --data.folder.",
+        ),
+    ] = None,
+    pixel_size: Annotated[
+        float | None, Parameter(help="Own images: what a pixel measures, in any unit.")
+    ] = None,
+    deploy_pixel_sizes: Annotated[
+        tuple[float, ...] | None, Parameter(help="What a pixel will measure where the network is used.")
+    ] = None,
+    skip_corrupt: Annotated[
+        bool, Parameter(help="Own images: leave unreadable files out.", negative=())
+    ] = False,
+    max_pixels: Annotated[
+        int | None, Parameter(help="Own images: read files of up to so many pixels.")
+    ] = None,
+    compare: Annotated[
+        bool, Parameter(help="Own images: train a plain CNN of equal cost as well, for the report.")
+    ] = True,
+    data: Annotated[DataConfig | None, Parameter(name="--data")] = None,
     network: NetworkConfig | None = None,
     training: TrainingConfig | None = None,
     out: Out = Path("runs"),
@@ -88,13 +140,32 @@ def train(
     A run is named by its configuration. Started again, it goes on after its last complete epoch, whether it
     was stopped or killed; a finished run says that it is done. Options override the config file.
 
-    Examples: scalechannels train --data.name mnist --data.sizes 2 --network.name fovavg;
+    On own images (--data FOLDER) the network, its channels and the recipe are chosen from the images, a plain
+    CNN of equal cost is trained beside it, and a report shows the accuracy of both against simulated size.
+
+    Examples: scalechannels train --data photos;
+    scalechannels train --data cells --pixel-size 0.5 --deploy-pixel-sizes 0.25 2.0;
+    scalechannels train --data.name mnist --data.sizes 2 --network.name fovavg;
     scalechannels train --config runs/NAME/config.toml --training.seed 1;
     torchrun --nproc-per-node 2 -m scalechannels.cli train --data.samples 2000
     """
     wanted = RunConfig(data or DataConfig(), network or NetworkConfig(), training or TrainingConfig())
     continued = "stopped; the same command goes on after the last complete epoch"
     with clear_ending(continued):
+        if wanted.data.name == "folder":
+            from scalechannels.commands.own_images import train_own_images
+
+            train_own_images(
+                wanted,
+                out,
+                device,
+                compare=compare,
+                sizes=sizes,
+                log=log,
+                stream=stream,
+                compiled=compiled,
+            )
+            return
         run, was_done = train_run(
             wanted,
             out,

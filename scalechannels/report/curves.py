@@ -59,9 +59,12 @@ def accuracy_curves(
         axes.plot(sizes, values, color=colour, marker=marker, markersize=5, linewidth=2.2, clip_on=False)
         below = max(values) > 90 and min(values[len(values) // 2 :]) > 60
         last = max(-4, -len(sizes))
-        place = (sizes[last], values[last] - 7) if below else (sizes[last], values[last] + 5)
+        # Above its last points, where a falling curve does not run through the name.
+        x = sizes[last] if below else (sizes[last] * sizes[-1]) ** 0.5
+        y = values[last] - 7 if below else max(values[last:]) + 3
         axes.text(
-            *place,
+            x,
+            y,
             name,
             color=colour,
             fontsize=11.5,

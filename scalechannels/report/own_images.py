@@ -1,0 +1,240 @@
+"""The report of a training on own images: do scale channels help on them?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scalechannels.report import page as html
+from scalechannels.report.curves import accuracy_curves, fraction
+from scalechannels.report.selection import selection_picture
+from scalechannels.report.theme import svg
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+CHANNELS, PLAIN = "scale channels", "plain CNN"
+MOST_CLASSES = 40
+
+
+class Verdict(NamedTuple):
+    """What the curves say, in one sentence."""
+
+    text: str
+    channels: float
+    """Mean accuracy of the scale channels over the sizes that count, in per cent."""
+    plain: float | None
+    margin: float | None
+    """Twice the standard error of the difference: below it the test images cannot tell the two apart."""
+
+
+def columns_of(result: Mapping[str, Any]) -> dict[str, dict[float, float]]:
+    """Network → size → accuracy."""
+    return {
+        name: {entry["size"]: entry["accuracy"] for entry in run["evaluation"]["sizes"]}
+        for name, run in result["runs"].items()
+    }
+
+
+def verdict(result: Mapping[str, Any]) -> Verdict:
+    """Whether scale channels help on these images, over the sizes that are expected other than the own one.
+
+    The margin counts the images, not images times sizes: one image at many sizes is no independent evidence.
+    """
+    columns, (low, high) = columns_of(result), result["factors"]
+    name = CHANNELS if CHANNELS in columns else next(iter(columns))
+    slack = 1 + 1e-6
+    sizes = [size for size in columns[name] if low / slack <= size <= high * slack and abs(size - 1) > 1e-6]
+    sizes = sizes or list(columns[name])
+    over = f"over the simulated sizes {_size(min(sizes))} to {_size(max(sizes))}"
+    over = f"at the simulated size {_size(sizes[0])}" if len(sizes) == 1 else f"on average {over}"
+    mean = sum(columns[name][size] for size in sizes) / len(sizes)
+    if PLAIN not in columns or name == PLAIN:
+        return Verdict(f"The {name} find {mean:.0f} % right, {over}.", mean, None, None)
+    other = sum(columns[PLAIN][size] for size in sizes) / len(sizes)
+    images = result["images"]["kept"]
+    shares = [value / 100 for value in (mean, other)]
+    margin = 200 * math.sqrt(sum(share * (1 - share) for share in shares) / images)
+    told = f"{mean:.0f} % against {other:.0f} % for a plain CNN of equal cost, {over}"
+    if mean - other > margin:
+        text = f"Scale channels help on these images: {told}."
+    elif other - mean > margin:
+        text = f"Scale channels do not help on these images: {told}."
+    else:
+        text = f"No clear difference on these images: {told}; {images} images cannot tell them apart."
+    return Verdict(text, mean, other, margin)
+
+
+def own_images_page(
+    result: Mapping[str, Any], examples: Sequence[tuple[Tensor, float]], folders: Sequence[str]
+) -> str:
+    """The whole page, from the result, pictures of test images with their sizes, and the runs' folders."""
+    columns, found = columns_of(result), verdict(result)
+    first = next(iter(columns))
+    sizes = sorted(columns[first])
+    guessing = 100 / len(result["classes"])
+    images = result["images"]
+    kept = f"{images['tested']} of {images['kept']}" if images["tested"] < images["kept"] else images["kept"]
+    own = [size for size in sizes if abs(size - 1) < 1e-6]
+    entries = result["runs"][first]["evaluation"]["sizes"]
+    parts = [
+        html.paragraph(found.text, "lead"),
+        html.figures(_figures(found, columns, own, guessing)),
+        html.picture(
+            svg(
+                accuracy_curves(columns, [1.0], objects="objects", guessing=guessing),
+                "Accuracy against the simulated size of the objects",
+            ),
+            f"{kept} images that were not learnt from, each rescaled to {len(sizes)} sizes. Size 1 is the "
+            "images' own. Sizes are simulated by resampling: a camera that comes closer shows new detail.",
+        ),
+        html.heading("What they saw"),
+        html.paragraph(
+            "Test images at simulated sizes, in the frame of four object sizes that the plain CNN sees. "
+            "Beyond an image its edge pixels go on. Only the marked size was learnt from."
+        ),
+        html.contact_sheet(
+            [(image, fraction(size) + (" own" if size == 1 else ""), size == 1) for image, size in examples],
+            "No image was resized to fit another: all keep their scale.",
+        ),
+    ]
+    if entries[0]["selection"] and len(result["grid"]) > 1:
+        parts += [
+            html.heading("Which channel decides"),
+            html.paragraph(
+                f"The network looks through {len(result['grid'])} windows of different size with the same "
+                "weights. Where the diagonal ends before the sizes do, objects are too small or too large "
+                "for the channels, or for what can be seen at that size."
+            ),
+            html.picture(
+                svg(
+                    selection_picture(
+                        sizes,
+                        [round(scale / result["training_scale"], 6) for scale in result["grid"]],
+                        [entry["selection"] for entry in sorted(entries, key=lambda one: one["size"])],
+                        across="size of the objects in the test",
+                        upwards="scale channel, relative to that of the training size",
+                    ),
+                    "The share of each scale channel in the answer, for each simulated size",
+                ),
+                "The stronger the colour, the larger the channel's share in the winning class.",
+            ),
+        ]
+    if own:
+        parts += [html.heading("Each class at its own size"), _classes(result)]
+    parts += [
+        html.heading("All figures"),
+        html.table(
+            ["Size", *columns],
+            [
+                [f"{size:.3g}" + (" · own" if size in own else "")]
+                + [f"{column[size]:.1f} %" for column in columns.values()]
+                for size in sizes
+            ],
+            [sizes.index(size) for size in own],
+        ),
+        html.heading("What to do next"),
+        html.paragraph("Classify other images, at any size:"),
+        html.commands(f"scalechannels predict {folders[0]} IMAGES --out classes.csv"),
+        html.paragraph(
+            "It warns where the strongest channel is the first or last: then the range should be widened. "
+            "Do so by what a pixel measures, or by the scales of the channels:"
+        ),
+        html.commands(
+            "scalechannels train --data FOLDER --pixel-size 0.5 --deploy-pixel-sizes 0.05 4",
+            f"scalechannels train --data FOLDER --network.low {result['grid'][0] / 2:.4g} "
+            f"--network.high {result['grid'][-1] * 2:.4g}",
+        ),
+        html.paragraph(
+            "These test images were used for no choice here. If you try several options and keep the best on "
+            "them, its figure is too good: keep some images aside for the end."
+        ),
+        html.heading("How this was made"),
+        html.facts(_facts(result, folders)),
+    ]
+    return html.page("Do scale channels help on these images?", *parts)
+
+
+def _figures(
+    found: Verdict, columns: Mapping[str, Mapping[float, float]], own: Sequence[float], guessing: float
+) -> list[tuple[str, str, str]]:
+    name = next(iter(columns))
+    shown = [(f"{found.channels:.0f} %", f"{name}: mean over the other sizes", "first")]
+    if found.plain is not None:
+        shown.append(
+            (f"{found.plain:.0f} %", f"{PLAIN}: the same; guessing gives {guessing:.0f} %", "second")
+        )
+    for (name, column), kind in zip(columns.items(), ("first", "second"), strict=False):
+        if own:
+            shown.append((f"{column[own[0]]:.0f} %", f"{name} at the images' own size", kind))
+    return shown
+
+
+def _classes(result: Mapping[str, Any]) -> html.Markup:
+    """Accuracy of each class at the images' own size; of very many classes, those that are found least."""
+    own = {
+        name: next(entry for entry in run["evaluation"]["sizes"] if abs(entry["size"] - 1) < 1e-6)
+        for name, run in result["runs"].items()
+    }
+    first = next(iter(own.values()))
+    counts = [sum(row) for row in first["confusion"]]
+    order = range(len(counts))
+    if len(counts) > MOST_CLASSES:
+        order = sorted(order, key=lambda index: first["per_class"][index])[:MOST_CLASSES]  # type: ignore
+    rows = []
+    for index in order:
+        row = first["confusion"][index]
+        mistaken = max((k for k in range(len(row)) if k != index), key=row.__getitem__)
+        rows.append(
+            [result["classes"][index], str(counts[index])]
+            + [f"{entry['per_class'][index]:.0f} %" if counts[index] else "–" for entry in own.values()]
+            + [result["classes"][mistaken] if row[mistaken] else ""]
+        )
+    return html.table(["Class", "Images", *own, "Most often taken for"], rows)
+
+
+def _facts(result: Mapping[str, Any], folders: Sequence[str]) -> list[tuple[str, str]]:
+    first = next(iter(result["runs"].values()))
+    training, data, images = first["config"]["training"], first["config"]["data"], result["images"]
+    reduction = f", made {data['reduce']} times smaller" if data["reduce"] > 1 else ""
+    lines = [
+        ("Images", f"{result['folder']}: {images['learnt']} to learn from, {images['kept']} to test"),
+        (
+            "Read as",
+            f"{data['colour']}{reduction}; an object is taken to have {data['object_size']:g} pixels",
+        ),
+        (
+            "Channels",
+            f"{len(result['grid'])}, from {_size(result['grid'][0] / result['training_scale'])} to "
+            f"{_size(result['grid'][-1] / result['training_scale'])} times the size of training; windows of "
+            f"{result['window']} pixels",
+        ),
+        (
+            "Training",
+            f"{training['epochs']} epochs, batches of {training['batch']}, rate {training['rate']:g} "
+            f"({training['schedule']}), seed {training['seed']}",
+        ),
+    ]
+    for (name, run), folder in zip(result["runs"].items(), folders, strict=True):
+        cost = result["multiplications"][name] / 1e6
+        lines.append(
+            (
+                name,
+                f"{run['parameters']:,} parameters, {cost:.1f} million multiplications an image, trained in "
+                f"{run['seconds']['training']:.0f} s: {folder}",
+            )
+        )
+    environment = first["environment"]
+    lines.append(
+        (
+            "Made with",
+            f"scalechannels {environment['scalechannels']}, PyTorch {environment['torch']}, "
+            f"{environment['device']}",
+        )
+    )
+    return lines
+
+
+def _size(size: float) -> str:
+    return fraction(size) if size in (0.125, 0.25, 0.5) else f"{size:.3g}"
