@@ -89,14 +89,20 @@ class Detector:
     @torch.no_grad()
     def __call__(self, image: Tensor) -> list[Detection]:
         """The objects in an image (C, H, W), the most probable first: every point is looked at."""
+        return self._detections(self.peaks(image))
+
+    @torch.no_grad()
+    def peaks(self, image: Tensor) -> Peaks:
+        """Every peak above the threshold, tile by tile; those of one object are not yet brought together."""
         H, W = image.shape[1:]
         tile = self.dense.tile
-        found = [
-            self._peaks_of_tile(image, (top, min(top + tile, H)), (left, min(left + tile, W)))
-            for top in range(0, H, tile)
-            for left in range(0, W, tile)
-        ]
-        return self._detections(_together(found))
+        return _together(
+            [
+                self._peaks_of_tile(image, (top, min(top + tile, H)), (left, min(left + tile, W)))
+                for top in range(0, H, tile)
+                for left in range(0, W, tile)
+            ]
+        )
 
     @torch.no_grad()
     def at_interest_points(self, image: Tensor, *, threshold: float = 0.2) -> list[Detection]:

@@ -106,7 +106,7 @@ def test_the_law_at_the_centre_and_interpolation_beside_it() -> None:
         assert torch.allclose(logits[:, :, 5, 7], network(image), atol=1e-12)
     maps = dense.channel_maps(image[1])
     channels = torch.stack([one.at(rows, columns) for one in maps], 2)  # (h, w, S, K)
-    one, at = maps[0], channels[3, 4, 0]  # by hand, between four lattice points of channel 0
+    one, at = maps[1], channels[3, 4, 1]  # by hand, between four lattice points of channel 1
     r = (float(rows[3]) - one.rows.centre) / one.rows.step - one.rows.first
     c = (float(columns[4]) - one.columns.centre) / one.columns.step - one.columns.first
     i, j, u, v = math.floor(r), math.floor(c), r % 1, c % 1

@@ -81,6 +81,26 @@ def test_tiles_do_not_change_what_is_found() -> None:
             assert torch.allclose(torch.tensor(one.box), torch.tensor(other.box), atol=1e-6)
 
 
+@pytest.mark.parametrize("tile", [16, 45])
+def test_tiles_have_every_peak_once(tile: int) -> None:
+    """On noise, which has peaks everywhere: across the tiles' borders too."""
+    image = torch.randn(1, 70, 90, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    whole, tiled = (blobs(tile=side, threshold=0.01).peaks(image) for side in (1000, tile))
+    assert len(whole.sigmas) > 30
+    assert len(tiled.sigmas) == len(whole.sigmas)
+    first, second = (
+        torch.cat((peaks.centres, peaks.sigmas[:, None], peaks.logits), 1)[
+            (peaks.centres @ torch.tensor([1.0, 1000.0]).double() + 1e6 * peaks.channels).argsort()
+        ]
+        for peaks in (whole, tiled)
+    )
+    assert torch.allclose(first, second, atol=1e-9)
+
+
+def test_one_blob_is_one_peak_over_position_and_scale() -> None:
+    assert len(blobs().peaks(blob_image((6.0, 1.0, 3.0, -7.0))).sigmas) == 1
+
+
 def test_an_object_at_the_end_of_the_grid_says_so() -> None:
     for size, scale in ((1.5, 1.0), (18.0, 8.0)):
         (one,) = blobs(threshold=0.3)(blob_image((size, 1.5, 0.0, 0.0)))
