@@ -156,11 +156,14 @@ class Detector:
         peak = (score >= around) & (score > self._least)
         row, column = peak.nonzero().unbind(1)
         here = score[row, column]
-        beside = [_at_points(scores[k], rows[row], columns[column]) for k in (index - 1, index + 1)
-                  if 0 <= k < len(scores)]  # fmt: skip
+        beside = [
+            _at_points(scores[k], rows[row], columns[column])
+            for k in (index - 1, index + 1)
+            if 0 <= k < len(scores)
+        ]
         kept = torch.ones_like(here, dtype=torch.bool)
-        for other in beside:
-            kept &= here >= other
+        for _, highest in beside:
+            kept &= here >= highest
         row, column, here = row[kept], column[kept], here[kept]
         centre = []
         for axis, (at, span) in enumerate(((row, own.rows), (column, own.columns))):
@@ -171,7 +174,7 @@ class Detector:
             centre.append(span.positions(device)[at] + span.step * offset)
         octave = torch.zeros_like(here)
         if len(beside) == 2:
-            octave = parabola(beside[0][kept], here, beside[1][kept])
+            octave = parabola(beside[0][0][kept], here, beside[1][0][kept])
         grid = self.network.grid
         ratio = grid[min(index + 1, len(grid) - 1)] / grid[max(index - 1, 0)]
         sigma = grid[index] * (ratio**0.5) ** octave.double()
@@ -263,8 +266,11 @@ class Detector:
         ]
 
 
-def _at_points(scores: ChannelMap, rows: Tensor, columns: Tensor) -> Tensor:
-    """A channel's score (h, w, 1) interpolated at single points: (N,)."""
+def _at_points(scores: ChannelMap, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+    """A channel's score (h, w, 1) interpolated at single points, and the highest of those around: (N,) each.
+
+    Interpolation lowers peaks, so what exceeds the interpolated score need not be the peak.
+    """
     values = scores.logits[..., 0]
     corners, shares = [], []
     for at, span in ((rows, scores.rows), (columns, scores.columns)):
@@ -273,9 +279,9 @@ def _at_points(scores: ChannelMap, rows: Tensor, columns: Tensor) -> Tensor:
         shares.append((steps - lower).to(values.dtype))
         corners.append([(lower.long() + k - span.first).clamp(0, len(span) - 1) for k in (0, 1)])
     (top, bottom), (left, right) = corners
-    above = torch.lerp(values[top, left], values[top, right], shares[1])
-    below = torch.lerp(values[bottom, left], values[bottom, right], shares[1])
-    return torch.lerp(above, below, shares[0])
+    around = [values[top, left], values[top, right], values[bottom, left], values[bottom, right]]
+    above, below = (torch.lerp(around[k], around[k + 1], shares[1]) for k in (0, 2))
+    return torch.lerp(above, below, shares[0]), torch.stack(around).amax(0)
 
 
 def _together(parts: Sequence[Peaks]) -> Peaks:
