@@ -54,8 +54,13 @@ class Span:
     first: int
     last: int
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
+        """How many points; of an exported graph, which has free sizes, no plain number, so no __len__."""
         return self.last - self.first
+
+    def __len__(self) -> int:
+        return self.count
 
     def positions(self, device: torch.device | str | None = None) -> Tensor:
         steps = torch.arange(self.first, self.last, dtype=torch.float64, device=device)
@@ -195,7 +200,7 @@ class DenseNetwork(nn.Module):
         foveate, n = self.network.foveate, self.network.foveate.window
         axes = []
         for span, size in zip((rows, columns), image.shape[1:], strict=True):
-            count = self.stride * (len(span) - 1) + n
+            count = self.stride * (span.count - 1) + n
             steps = torch.arange(count, dtype=torch.float64, device=image.device)
             first = self.stride * span.first - (n - 1) / 2  # of the first window, in samples from the centre
             axes.append(
@@ -210,7 +215,7 @@ class DenseNetwork(nn.Module):
             )
         sampled = sample(image, axes[0], axes[1], outside=foveate.outside, fill=foveate.fill)[None]
         logits = slid.logit_map(sampled.contiguous(memory_format=torch.channels_last))
-        return logits[0, :, : len(rows), : len(columns)].permute(1, 2, 0)  # (h, w, K)
+        return logits[0, :, : rows.count, : columns.count].permute(1, 2, 0)  # (h, w, K)
 
     def _pooled(
         self, slid: Convolutional, image: Tensor, rows: Tensor, columns: Tensor
@@ -240,13 +245,13 @@ class DenseNetwork(nn.Module):
             maps.append(self._channel(slid, image, sigma, high, wide))
         sigmas = torch.tensor(self.grid.factors, dtype=torch.float32, device=image.device)
         logits, scales = [], []
-        strip = len(rows) if torch.compiler.is_compiling() else max(1, POOLED // len(columns))
-        for part in rows.split(strip):
+        whole = torch.compiler.is_compiling()
+        for part in [rows] if whole else rows.split(max(1, POOLED // len(columns))):
             channels = torch.stack([one.at(part, columns).flatten(0, 1) for one in maps], 1)  # (P, S, K)
             pooled = self.network.pool(channels)  # (P, K)
             strongest = _contributions(self.network.pool, channels, pooled.argmax(1)).argmax(1)  # (P,)
-            logits.append(pooled.view(len(part), len(columns), -1))
-            scales.append(sigmas[strongest].view(len(part), len(columns)))
+            logits.append(pooled.view(part.shape[0], columns.shape[0], -1))
+            scales.append(sigmas[strongest].view(part.shape[0], columns.shape[0]))
         return torch.cat(logits), torch.cat(scales)
 
 
@@ -255,5 +260,5 @@ def _between(maps: Tensor, span: Span, positions: Tensor, dimension: int) -> Ten
     steps = (positions - span.centre) / span.step
     lower = steps.floor()
     share = (steps - lower).to(maps.dtype).view((-1, 1, 1) if dimension == 0 else (-1, 1))
-    below, above = ((lower.long() + k - span.first).clamp(0, len(span) - 1) for k in (0, 1))
+    below, above = ((lower.long() + k - span.first).clamp(0, span.count - 1) for k in (0, 1))
     return torch.lerp(maps.index_select(dimension, below), maps.index_select(dimension, above), share)
