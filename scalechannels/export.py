@@ -1,9 +1,11 @@
 """ONNX: a network as one file that other programs run, compared with PyTorch before it gets its name.
 
     images (batch, C, height, width) ──▶ logits (batch, K), channel_logits (batch, S, K)
+    images (1, C, height, width) ──dense──▶ logits (1, K, h, w), scales (1, h, w)
 
-The batch may have any size, and so may the images of networks that foveate. The file's metadata hold the
-names of the classes, the scales of the channels, the image size and the range of values, each as JSON.
+The batch may have any size, and so may the images of networks that foveate; dense networks take one image of
+any size. The file's metadata hold the names of the classes, the scales of the channels, the image size and
+the range of values, each as JSON.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from scalechannels.data.storage import atomic_path
+from scalechannels.dense import DenseNetwork
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.plain import PlainNetwork
 from scalechannels.sliding import SlidingWindowNetwork
@@ -30,6 +33,8 @@ from scalechannels.version import __version__
 
 OPSET = 20
 TOLERANCE = 1e-4
+TIES = 0.01
+"""The share of points at which two channels may be so near to each other that rounding selects the scale."""
 BATCHES = (1, 2, 7)
 ANY_SIZES = ((112, 112), (61, 150))
 """Images that a network for any size is compared on: the usual ones, and small and oblong ones."""
@@ -60,14 +65,17 @@ def export_onnx(
     *,
     size: Size | None = None,
     classes: Sequence[str] | None = None,
+    background: int | None = None,
     values: tuple[float, float] = (0.0, 1.0),
 ) -> Exported:
     """Write a network to `path` as ONNX, and return only after onnxruntime agreed with PyTorch.
 
-    size      height and width of the images. None: any, where the network foveates; else the one that the
-              network takes, 112x112 for a sliding one
-    classes   their names, for the metadata
-    values    the least and greatest value of the images that the network was trained on
+    network     any of the library, or a DenseNetwork
+    size        height and width of the images. None: any, where the network foveates; else the one that the
+                network takes, 112x112 for a sliding one
+    classes     their names, for the metadata
+    background  which class is no object, for the metadata of a detector
+    values      the least and greatest value of the images that the network was trained on
 
     Law: logits agree within 1e-4 (relative to the largest where that exceeds 1) on random images, for
     batches of several sizes and, where the size is free, images of two. A file that fails is not left behind,
@@ -84,24 +92,26 @@ def export_onnx(
         raise ValueError(f"values are (least, greatest), got {values}")
     size = _size(network, size)
     module = _Outputs(copy.deepcopy(network).cpu().float().eval())
-    channels = _channels(network)
+    channels, batches = _channels(network), batches_of(network)
     sizes = ANY_SIZES if size is None else (size,)
     with atomic_path(target) as temporary, torch.no_grad():
-        program = _convert(module, _images(2, channels, sizes[0], values), free_size=size is None)
+        program = _convert(module, _images(batches[-1], channels, sizes[0], values), free_size=size is None)
         grid = getattr(network, "grid", None)
         described = {
             "network": type(network).__name__,
             "scalechannels": __version__,
             "classes": None if classes is None else list(classes),
+            "background": background,
             "scales": None if grid is None else list(grid),
             "input_size": None if size is None else list(size),
             "values": [low, high],
+            **({"step": network.step} if isinstance(network, DenseNetwork) else {}),
         }
         for name, value in described.items():
             program.model.metadata_props[name] = json.dumps(value)
         program.save(str(temporary), external_data=False)
         onnx.checker.check_model(str(temporary))
-        given = [_images(count, channels, each, values) for each in sizes for count in BATCHES]
+        given = [_images(count, channels, each, values) for each in sizes for count in batches]
         error = _compare(temporary, module, given)
     return Exported(target, size, module.names, error)
 
@@ -119,8 +129,12 @@ class _Outputs(nn.Module):
             isinstance(network, ScaleChannelNetwork) and network.head is None
         )
         self.names = ("logits", "channel_logits") if pooled else ("logits",)
+        if isinstance(network, DenseNetwork):
+            self.names = ("logits", "scales")
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        if isinstance(self.network, DenseNetwork):
+            return self.network(images)[:2]
         if len(self.names) == 1:
             return (self.network(images),)
         channels = self.network.channel_logits(images)  # (B, S, K)
@@ -155,9 +169,15 @@ def _size(network: nn.Module, size: Size | None) -> Size | None:
     return size
 
 
+def batches_of(network: nn.Module) -> tuple[int, ...]:
+    """The batches that a file is compared on; a dense network works on one image after the other."""
+    return (1,) if isinstance(network, DenseNetwork) else BATCHES
+
+
 def _channels(network: nn.Module) -> int:
     """Colour channels of the images: what the backbone says, else what its first convolution takes."""
-    backbone = getattr(network, "backbone", network)
+    inner = network.network if isinstance(network, DenseNetwork) else network
+    backbone = getattr(inner, "backbone", inner)
     known = getattr(backbone, "channels", None)
     if isinstance(known, int):
         return known
@@ -175,7 +195,8 @@ def _images(count: int, channels: int, size: Size, values: tuple[float, float]) 
 
 def _convert(module: _Outputs, images: Tensor, *, free_size: bool) -> Any:
     """The network as torch's ONNXProgram."""
-    free: dict[int, Any] = {0: torch.export.Dim("batch")}
+    one_image = isinstance(module.network, DenseNetwork)
+    free: dict[int, Any] = {} if one_image else {0: torch.export.Dim("batch")}
     if free_size:
         free |= {2: torch.export.Dim("height", min=2), 3: torch.export.Dim("width", min=2)}
     try:
@@ -233,6 +254,10 @@ def _compare(path: Path, module: _Outputs, given: Sequence[Tensor]) -> float:
             shapes = tuple(theirs.shape), tuple(ours.shape)
             if shapes[0] != shapes[1]:
                 raise ExportError(f"onnxruntime gives {name} of the shape {shapes[0]}, PyTorch {shapes[1]}")
+            if name == "scales":
+                if not float((theirs != ours).double().mean()) <= TIES:
+                    raise ExportError("onnxruntime and PyTorch select different scales; nothing was written")
+                continue
             scale = max(1.0, float(ours.abs().max()))
             difference = float((theirs - ours).abs().max()) / scale
             if not difference <= TOLERANCE:  # so put that not-a-number fails too

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from scalechannels import (
+    LogMeanExpOverScales,
     MaxOverScales,
     PlainNetwork,
     ScaleChannelNetwork,
@@ -24,7 +25,9 @@ from scalechannels import (
     fovmax,
     swmax,
 )
+from scalechannels.backbones import ConvBackbone
 from scalechannels.cli import main
+from scalechannels.dense import DenseNetwork
 from scalechannels.export import ExportError, export_onnx
 from scalechannels.pretrained import Network
 
@@ -136,6 +139,36 @@ def test_the_metadata_say_what_a_user_needs_and_the_network_stays_as_it_is(tmp_p
     dimensions = [axis.dim_param or axis.dim_value for axis in taken.type.tensor_type.shape.dim]
     assert dimensions == ["batch", 1, 40, 50]
     assert model.opset_import[0].version == 20
+
+
+def dense(network: ScaleChannelNetwork, folder: Path) -> None:
+    """The file of a dense network gives what PyTorch gives, on images of two sizes that are new to it."""
+    done = export_onnx(DenseNetwork(lively(network), 3), folder / "dense.onnx", background=1)
+    assert done.outputs == ("logits", "scales")
+    assert done.size is None
+    assert done.error < 2e-5
+    for height, width in ((80, 93), (131, 40)):
+        images = torch.randn(1, 1, height, width, generator=torch.Generator().manual_seed(height))
+        expected = DenseNetwork(network, 3)(images)
+        logits, scales = run(folder / "dense.onnx", images)
+        assert logits.shape == (1, expected.logits.shape[1], -(-height // 3), -(-width // 3))
+        assert np.abs(logits - expected.logits.numpy()).max() < 1e-4
+        assert (scales == expected.scales.numpy()).mean() > 0.99
+        assert len(np.unique(scales)) == len(network.grid)
+    told = {entry.key: json.loads(entry.value) for entry in onnx.load(folder / "dense.onnx").metadata_props}
+    assert (told["step"], told["background"], told["network"]) == (3, 1, "DenseNetwork")
+
+
+def test_a_dense_network_takes_images_of_any_size(tmp_path: Path):
+    """One channel, since each costs seconds; the slow tests have more."""
+    backbone = ConvBackbone((4, 4), window=11, classes=3, hidden=8)
+    dense(ScaleChannelNetwork(backbone, ScaleGrid.of(1.5), LogMeanExpOverScales(), 11), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"antialias": True}, {"window": 31, "classes": 4}], ids=str)
+def test_the_papers_networks_have_a_dense_form(options: dict, tmp_path: Path):
+    dense(fovmax(GRID, **options), tmp_path)
 
 
 # What goes wrong leaves nothing behind
@@ -276,6 +309,7 @@ def test_the_command_exports_a_saved_network(
         (("net", "--onnx", "digits.pt"), "ends with .onnx"),
         (("net", "--onnx", "folder.onnx"), "is a folder"),
         (("nowhere", "--onnx", "digits.onnx"), "nowhere is no saved network"),
+        (("plain", "--dense", "--onnx", "digits.onnx"), "plain has no dense form"),
     ],
 )
 def test_what_a_user_can_mend_is_one_line(
@@ -287,6 +321,7 @@ def test_what_a_user_can_mend_is_one_line(
 ):
     monkeypatch.chdir(tmp_path)
     fovlse(GRID).save_pretrained("net")
+    cnn().save_pretrained("plain")
     (tmp_path / "folder.onnx").mkdir()
     assert command(*words) == 1
     said = capsys.readouterr()

@@ -72,16 +72,20 @@ def open_server(network: Path, plain: Path, detector: Path | None, port: int) ->
 
 def open_detector(folder: Path) -> Any:
     """The detector of a folder, for images from −0.76 to 0.76."""
+    from scalechannels.commands.detect import default_threshold, read_about
     from scalechannels.commands.evaluate import open_network
     from scalechannels.data.strokes import CLASSES
     from scalechannels.detection import Detector
-    from scalechannels.network import ScaleChannelNetwork
 
     network = open_network(folder)
-    classes = getattr(network.backbone, "classes", None)
-    if not isinstance(network, ScaleChannelNetwork) or classes not in (CLASSES, CLASSES + 1):
+    about = read_about(folder, network)
+    shape = getattr(network.backbone, "channels", None), getattr(network.backbone, "classes", None)
+    if shape != (1, CLASSES + (about.background is not None)):
         raise ValueError(
-            f"{folder} holds no detector of digits: a ScaleChannelNetwork of {CLASSES + 1} classes, the "
-            f"background last, is needed; it holds a {type(network).__name__} of {classes} classes"
+            f"{folder} holds no detector of digits: networks of grey images and {CLASSES} digits, with or "
+            f"without a background, are shown; this one takes {shape[0]} channels and has {shape[1]} classes"
         )
-    return Detector(network, background=CLASSES if classes == CLASSES + 1 else None)
+    try:
+        return Detector(network, background=about.background, threshold=default_threshold(about))
+    except TypeError as error:
+        raise ValueError(f"{folder} holds no detector of digits: {error}") from error

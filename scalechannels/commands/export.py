@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -22,6 +22,9 @@ def export(
         tuple[int, int] | None,
         Parameter(help="Height and width of the images; by default any, where the network can."),
     ] = None,
+    dense: Annotated[
+        bool, Parameter(help="Logits and scale at every fourth pixel, not of the centre alone.", negative=())
+    ] = False,
 ) -> None:
     """Write a network as ONNX, for onnxruntime and other programs without PyTorch.
 
@@ -30,25 +33,44 @@ def export(
     Networks that foveate take images of any size; the plain CNN of digits takes 112x112, and so does swmax
     unless --size says otherwise. The metadata name the classes, scales, size and range of values.
 
+    With --dense the file takes one image of any size and gives `logits` (1, classes, h, w) and the selected
+    `scales` (1, h, w) at every fourth pixel, the first included; converting takes minutes.
+
     Before it has its name, the file is run in onnxruntime and compared with PyTorch on random images: a
     difference above 1e-4 is an error and leaves nothing behind. Needs pip install 'scalechannels[onnx]'.
 
-    Example: scalechannels export runs/NAME --onnx digits.onnx
+    Examples: scalechannels export runs/NAME --onnx digits.onnx;
+    scalechannels export digit-detector --dense --onnx detector.onnx
     """
     with clear_ending():
+        from scalechannels.commands.detect import read_about
         from scalechannels.commands.evaluate import open_network
-        from scalechannels.commands.predict import class_names, values_of
         from scalechannels.data.strokes import BACKGROUND
-        from scalechannels.export import BATCHES, export_onnx
+        from scalechannels.export import batches_of, export_onnx
 
         folder = find_network(network)
         loaded = open_network(folder)
-        digits = values_of(folder, loaded) == "digits"
-        values = (BACKGROUND, -BACKGROUND) if digits else (0.0, 1.0)
-        done = export_onnx(loaded, onnx, size=size, classes=class_names(folder), values=values)
+        about = read_about(folder, loaded)
+        values = (BACKGROUND, -BACKGROUND) if about.values == "digits" else (0.0, 1.0)
+        if dense:
+            loaded = slide(loaded, network)
+        done = export_onnx(
+            loaded, onnx, size=size, classes=about.classes, background=about.background, values=values
+        )
         height, width = done.size or ("height", "width")
         megabytes = done.path.stat().st_size / 1e6
-        print(f"{done.path}: {megabytes:.1f} MB, images (batch, channels, {height}, {width}) to ", end="")
+        batch = 1 if dense else "batch"
+        print(f"{done.path}: {megabytes:.1f} MB, images ({batch}, channels, {height}, {width}) to ", end="")
         print(" and ".join(done.outputs))
-        counts = ", ".join(map(str, BATCHES))
+        counts = ", ".join(map(str, batches_of(loaded)))
         print(f"onnxruntime agrees with PyTorch within {done.error:.0e} on batches of {counts} random images")
+
+
+def slide(network: Any, name: Path) -> Any:
+    """The network at every point of an image; what cannot slide is named."""
+    from scalechannels.dense import DenseNetwork
+
+    try:
+        return DenseNetwork(network)
+    except TypeError as error:
+        raise ValueError(f"{name} has no dense form: {error}") from error

@@ -387,7 +387,7 @@ function showScene(made, time) {
   svg.replaceChildren();
   for (const one of marks) {
     const [x0, y0, x1, y1] = one.box, group = make("g", svg, { class: one.kind });
-    const height = Math.max(13, made.width / 44);
+    const height = made.width * Math.max(1 / 44, 12 / $("view").clientWidth);  // to be read on a phone too
     make("rect", group, { x: x0, y: y0, width: x1 - x0, height: y1 - y0, rx: 2 });
     const text = make("text", group, { x: x0 + 1, y: y0 - 3 < height ? y1 + height : y0 - 3, "font-size": height });
     text.textContent = one.digit;
