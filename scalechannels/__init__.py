@@ -12,6 +12,7 @@ from scalechannels.version import __version__
 if TYPE_CHECKING:
     from scalechannels.foveate import Foveate
     from scalechannels.invariance import scale_invariance_error
+    from scalechannels.library_backbone import LibraryBackbone
     from scalechannels.loading import load
     from scalechannels.network import ScaleChannelNetwork, fovavg, fovconc, fovlse, fovmax
     from scalechannels.plain import PlainNetwork, cnn
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ConcatScales",
     "Foveate",
+    "LibraryBackbone",
     "LogMeanExpOverScales",
     "MaxOverScales",
     "MeanOverScales",
@@ -47,6 +49,7 @@ _HOMES = {
     "scales": ("ScaleGrid",),
     "foveate": ("Foveate",),
     "pooling": ("ConcatScales", "LogMeanExpOverScales", "MaxOverScales", "MeanOverScales"),
+    "library_backbone": ("LibraryBackbone",),
     "network": ("ScaleChannelNetwork", "fovavg", "fovconc", "fovlse", "fovmax"),
     "sliding": ("SlidingWindowNetwork", "swmax"),
     "plain": ("PlainNetwork", "cnn"),

@@ -17,6 +17,7 @@ from torch import nn
 
 from scalechannels import backbones, pooling
 from scalechannels.data.storage import atomic_path
+from scalechannels.library_backbone import LibraryBackbone
 from scalechannels.scales import ScaleGrid
 from scalechannels.shipped import find_network
 
@@ -43,6 +44,7 @@ PARTS: dict[str, Any] = {
         for part in (
             backbones.ConvBackbone,
             backbones.CifarBackbone,
+            LibraryBackbone,
             pooling.MaxOverScales,
             pooling.MeanOverScales,
             pooling.LogMeanExpOverScales,
