@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from scalechannels import ScaleGrid, cnn, fovlse
-from scalechannels.demo.looks import Looks
+from scalechannels.data.mnist_large_scale import large_scale
+from scalechannels.demo.digit import digit_from_strokes
+from scalechannels.demo.looks import Looks, example
 from scalechannels.demo.scene import Detect
 from scalechannels.demo.server import Demo, DemoServer
 
@@ -48,7 +50,16 @@ def find_one() -> Detect:
 @pytest.fixture
 def looks() -> Looks:
     torch.manual_seed(0)
-    return Looks(fovlse(ScaleGrid(0.5, 8, ratio=2)), cnn(), (2.0,))
+    shown, plain = fovlse(ScaleGrid(0.5, 8, ratio=2)), cnn()
+    # Logits that differ by several units, so that the verdict depends on the size.
+    sizes = torch.tensor([0.5, 1, 2, 4, 8])
+    images = large_scale(digit_from_strokes(example(1, 4)["strokes"]).expand(5, -1, -1), sizes)
+    with torch.no_grad():
+        for network in (shown.eval(), plain.eval()):
+            classifier = network.backbone.classifier
+            classifier.weight *= 100
+            classifier.bias -= network(images).mean(0)
+    return Looks(shown, plain, (2.0,))
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ def test_a_look_is_that_of_the_networks(looks: Looks, digit: torch.Tensor):
         probabilities = looks.network(images).softmax(1)[0]
         plain = looks.plain(images).softmax(1)[0]
     assert np.allclose(seen["logits"], channels, atol=1e-4)
+    assert channels.std(0).max() > 0.5
     assert np.allclose(seen["verdict"]["probabilities"], probabilities, atol=1e-4)
     assert np.allclose(seen["plain"]["probabilities"], plain, atol=1e-4)
     assert seen["verdict"]["digit"] == int(probabilities.argmax())
@@ -54,7 +55,9 @@ def test_pictures_run_from_black_to_white(looks: Looks, digit: torch.Tensor):
 def test_all_sizes_are_those_of_single_looks(looks: Looks, digit: torch.Tensor):
     said = looks.at_all_sizes(digit)
     assert said["sizes"] == list(TEST_SIZES)
-    for index in (0, 8, 16):
+    assert len(set(said["plain"])) > 1
+    assert said["plain"] != said["plain"][::-1]
+    for index in range(0, 17, 4):
         single = looks.at(digit, TEST_SIZES[index])
         assert said["scale_channels"][index] == single["verdict"]["digit"]
         assert said["plain"][index] == single["plain"]["digit"]

@@ -207,7 +207,7 @@ def test_bodies_are_limited_before_they_are_read(server: DemoServer, digit: str)
     assert raw(server, f"{head}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n".encode()).startswith(
         b"HTTP/1.1 411"
     )
-    assert raw(server, f"{head}Content-Length: 50\r\n\r\n{{}}".encode()).startswith(b"HTTP/1.1 400")
+    assert b"the body ended early" in raw(server, f"{head}Content-Length: 50\r\n\r\n{{}}".encode())
     assert works(server, digit)
 
 
