@@ -4,7 +4,8 @@ import pytest
 import torch
 from signals import blob, ellipse
 
-from scalechannels.interest import interest_points, normalised, parabola
+from scalechannels.interest import _smoothed, interest_points, normalised, parabola
+from scalechannels.scale_space import smooth
 
 
 @pytest.mark.parametrize("measure", ["laplacian", "determinant"])
@@ -80,3 +81,9 @@ def test_what_is_given_wrongly_is_named() -> None:
         interest_points(image.repeat(3, 1, 1))
     with pytest.raises(ValueError, match="scales are positive and finite"):
         interest_points(image, smallest=0)
+
+
+def test_the_fast_smoothing_is_that_of_scale_space() -> None:
+    image = torch.randn(1, 40, 33, generator=torch.Generator().manual_seed(0))
+    for variance in (0.0, 0.4, 2.0, 300.0):
+        assert torch.allclose(_smoothed(image, variance), smooth(image, variance), atol=1e-3)
