@@ -1,6 +1,6 @@
 """How well objects are found over a scale range of 8 by a network that learnt them at one size.
 
-    python -m benchmarks.detection [--scenes 20] [--split test] [--baselines FOLDER] [--output FILE]
+    python -m benchmarks.detection [--scenes 12] [--split test] [--baselines FOLDER] [--output FILE]
 
 Scenes of 1024 x 1024 with 10 to 20 MNIST digits of sizes 1/2 to 4 (log-uniform), on plain and noisy
 background; the digits are those of MNIST's test set, or with --split validation the last 10,000 for training,
@@ -140,7 +140,7 @@ def measure(chosen: Any) -> dict[str, Any]:
 
 def main() -> None:
     parser = options(__doc__)
-    parser.add_argument("--scenes", type=int, default=20, help="scenes of each background")
+    parser.add_argument("--scenes", type=int, default=12, help="scenes of each background")
     parser.add_argument("--split", choices=("test", "validation"), default="test")
     parser.add_argument("--network", default="digit-detector", help="the detector; a folder or a name")
     parser.add_argument("--baselines", type=Path, default=Path("runs/detection-baselines"))

@@ -155,15 +155,13 @@ def look(made: Canvases, each: int, generator: torch.Generator) -> tuple[Tensor,
     middle = made.middles.gather(1, digit[..., None].expand(-1, -1, 2))
     octaves = uniform(-0.3, 0.3)  # right, or nearly
     centres = middle + uniform(-3.5, 3.5, 2)
-    # Most mistakes are parts of a digit that look like a smaller one: windows a little too small.
-    wrong_scale = (kind > 0.35) & (kind <= 0.6)
-    sign = torch.where(uniform(0, 1) < 0.6, -1.0, 1.0)
-    octaves = torch.where(wrong_scale, sign * (0.25 + 2.75 * uniform(0, 1) ** 2), octaves)
-    centres = torch.where(wrong_scale[..., None], middle + uniform(-5, 5, 2), centres)
-    beside = (kind > 0.6) & (kind <= 0.85)
-    octaves = torch.where(beside, uniform(-1, 0.7), octaves)
-    centres = torch.where(beside[..., None], middle + uniform(-15, 15, 2), centres)
-    anywhere = kind > 0.85
+    wrong_scale = (kind > 0.4) & (kind <= 0.55)
+    sign = torch.where(uniform(0, 1) < 0.5, -1.0, 1.0)
+    octaves = torch.where(wrong_scale, sign * uniform(0.3, 3), octaves)
+    beside = (kind > 0.55) & (kind <= 0.8)
+    octaves = torch.where(beside, uniform(-1.2, 1.2), octaves)
+    centres = torch.where(beside[..., None], middle + uniform(-16, 16, 2), centres)
+    anywhere = kind > 0.8
     octaves = torch.where(anywhere, uniform(-3, 2.6), octaves)
     centres = torch.where(anywhere[..., None], uniform(-4, SIDE + 3, 2), centres)
     return centres, octaves
