@@ -1,7 +1,8 @@
 """Scale-channel networks: recognise objects at sizes they were never trained on.
 
 The way of an image: `foveate` → `backbones` → `pooling`, put together in `network`; `sliding` and `plain` are
-the paper's alternatives. Names load on first use, so that importing the package costs nothing.
+the paper's alternatives; `dense` and `detection` look everywhere in an image. Names load on first use, so that
+importing the package costs nothing.
 """
 
 from importlib import import_module
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from scalechannels.version import __version__
 
 if TYPE_CHECKING:
+    from scalechannels.dense import DenseNetwork
+    from scalechannels.detection import Detector
     from scalechannels.foveate import Foveate
     from scalechannels.invariance import scale_invariance_error
     from scalechannels.library_backbone import LibraryBackbone
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConcatScales",
+    "DenseNetwork",
+    "Detector",
     "Foveate",
     "LibraryBackbone",
     "LogMeanExpOverScales",
@@ -53,6 +58,8 @@ _HOMES = {
     "network": ("ScaleChannelNetwork", "fovavg", "fovconc", "fovlse", "fovmax"),
     "sliding": ("SlidingWindowNetwork", "swmax"),
     "plain": ("PlainNetwork", "cnn"),
+    "dense": ("DenseNetwork",),
+    "detection": ("Detector",),
     "loading": ("load",),
     "selection": ("scale_contributions", "selected_scale"),
     "invariance": ("scale_invariance_error",),

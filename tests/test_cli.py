@@ -58,7 +58,7 @@ def test_help_is_fast_and_says_what_each_command_is_for() -> None:
         assert words in said
 
 
-@pytest.mark.parametrize("command", ["train", "sweep", "evaluate", "predict", "quickstart"])
+@pytest.mark.parametrize("command", ["train", "sweep", "evaluate", "predict", "detect", "quickstart"])
 def test_every_command_has_an_example_in_its_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(command, "--help") == 0
     assert f"scalechannels {command} " in capsys.readouterr().out.split("Example")[1]
