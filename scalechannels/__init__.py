@@ -1,8 +1,8 @@
 """Scale-channel networks: recognise objects at sizes they were never trained on.
 
 The way of an image: `foveate` → `backbones` → `pooling`, put together in `network`; `sliding` and `plain` are
-the paper's alternatives; `dense` and `detection` look everywhere in an image. Names load on first use, so that
-importing the package costs nothing.
+the paper's alternatives; `dense` and `detection` look everywhere in an image. Names load on first use, so
+that importing the package costs nothing.
 """
 
 from importlib import import_module
