@@ -100,14 +100,18 @@ class ConvBackbone(nn.Module):
         convolutions = fold(self.convolutions)
         return lambda windows: self._classify(convolutions(windows))
 
-    def logit_map(self, images: Tensor) -> Tensor:
+    def logit_map(self, images: Tensor, kept: Tensor | None = None) -> Tensor:
         """Logits (N, K, h, w) at every place of a larger image, the dense layers slid as convolutions."""
-        return self.slid(self.convolutions(images))
+        return self.slid(self.convolutions(images), kept)
 
-    def slid(self, maps: Tensor) -> Tensor:
-        """The dense layers slid over the maps (N, C', H', W') of the convolutions: (N, K, h, w)."""
+    def slid(self, maps: Tensor, kept: Tensor | None = None) -> Tensor:
+        """The dense layers slid over the maps (N, C', H', W') of the convolutions: (N, K, h, w).
+
+        kept       a factor for the codes (N, hidden, 1, 1) in place of dropout at each place by itself
+        """
         kernel = self.dense.weight.view(self.hidden, self.features[-1], self.side, self.side)
-        codes = self.drop(F.relu(F.conv2d(maps, kernel, self.dense.bias)))  # (N, hidden, h, w)
+        codes = F.relu(F.conv2d(maps, kernel, self.dense.bias))  # (N, hidden, h, w)
+        codes = self.drop(codes) if kept is None else codes * kept
         return F.conv2d(codes, self.classifier.weight[:, :, None, None], self.classifier.bias)
 
     def places(self, side: int) -> int:
@@ -127,11 +131,20 @@ class ConvBackbone(nn.Module):
 
 
 def mnist_backbone(
-    *, window: int = 28, channels: int = 1, classes: int = 10, batch_norm: bool = True
+    *, window: int = 28, channels: int = 1, classes: int = 10, batch_norm: bool = True, width: int = 1
 ) -> ConvBackbone:
-    """The paper's network of one scale channel: 16-16-32-32-100-K features, 68,870 parameters."""
+    """The paper's network of one scale channel: 16-16-32-32-100-K features, 68,870 parameters.
+
+    width      how many times as many features, but for the K of the classes
+    """
+    _require_counts(width=width)
     return ConvBackbone(
-        (16, 16, 32, 32), window=window, channels=channels, classes=classes, batch_norm=batch_norm
+        (16 * width, 16 * width, 32 * width, 32 * width),
+        window=window,
+        channels=channels,
+        classes=classes,
+        hidden=100 * width,
+        batch_norm=batch_norm,
     )
 
 

@@ -147,6 +147,8 @@ class PaperOptions(TypedDict, total=False):
     window: int
     antialias: bool
     blur: float | None
+    width: int
+    """How many times the features of the paper's MNIST backbone; the paper has 1."""
 
 
 def fovmax(grid: ScaleGrid, **options: Unpack[PaperOptions]) -> ScaleChannelNetwork:
@@ -179,9 +181,10 @@ def paper_network(
     window: int | None = None,
     antialias: bool = False,
     blur: float | None = None,
+    width: int = 1,
 ) -> ScaleChannelNetwork:
     """The paper's foveated network for this data, around any pooling."""
-    backbone = paper_backbone(data, channels=channels, classes=classes, window=window)
+    backbone = paper_backbone(data, channels=channels, classes=classes, window=window, width=width)
     return ScaleChannelNetwork(
         backbone,
         grid,
@@ -194,7 +197,12 @@ def paper_network(
 
 
 def paper_backbone(
-    data: Data, *, channels: int | None = None, classes: int = 10, window: int | None = None
+    data: Data,
+    *,
+    channels: int | None = None,
+    classes: int = 10,
+    window: int | None = None,
+    width: int = 1,
 ) -> ConvBackbone | CifarBackbone:
     """The network of one scale channel for this data."""
     if data == "mnist":
@@ -202,7 +210,10 @@ def paper_backbone(
             window=28 if window is None else window,
             channels=1 if channels is None else channels,
             classes=classes,
+            width=width,
         )
     if data == "cifar10":
+        if width != 1:
+            raise ValueError(f"width is for the MNIST backbone, got {width} for CIFAR-10")
         return CifarBackbone(channels=3 if channels is None else channels, classes=classes)
     raise ValueError(f"data is one of {get_args(Data)}, got {data!r}")

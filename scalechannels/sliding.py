@@ -28,12 +28,23 @@ class SlidingWindowNetwork(Network):
 
     norm       None: the backbone as it is. "joint" and "each" are the batch norms that the paper tried and
                found to impair it; neither is scale invariant. "each" takes a backbone without
+    margin     by how many pixels every rescaled image is extended on each side, the border repeated
+    drop_features   dropout drops a feature at all places of an image at once. At each place by itself, the
+               maximum goes to places whose draw was lucky
 
     Law: the maximum over space adds robustness to translation. Limit: the channels of fine scales look at
     more views of the object than those of coarse scales, so the maximum over scale is not invariant.
     """
 
-    def __init__(self, backbone: ConvBackbone, grid: ScaleGrid, norm: Norm | None = None) -> None:
+    def __init__(
+        self,
+        backbone: ConvBackbone,
+        grid: ScaleGrid,
+        norm: Norm | None = None,
+        *,
+        margin: int = 0,
+        drop_features: bool = False,
+    ) -> None:
         super().__init__()
         if not hasattr(backbone, "logit_map"):
             raise TypeError(
@@ -44,7 +55,9 @@ class SlidingWindowNetwork(Network):
             raise ValueError(f"norm is None or one of {get_args(Norm)}, got {norm!r}")
         if norm is not None and backbone.batch_norm != (norm == "joint"):
             raise ValueError('"joint" needs a backbone with batch norm, "each" one without')
-        self.grid, self.norm = grid, norm
+        if margin < 0:
+            raise ValueError(f"margin is zero or more pixels, got {margin}")
+        self.grid, self.norm, self.margin, self.drop_features = grid, norm, margin, drop_features
         self.norms = nn.ModuleList(
             nn.ModuleList(nn.BatchNorm2d(features) for features in backbone.features)
             for _ in (grid if norm == "each" else ())
@@ -66,17 +79,21 @@ class SlidingWindowNetwork(Network):
         """How many rows and columns channel σ has."""
         slack = 1e-9  # H/σ that is whole but for rounding must not gain a sample
         height, width = (
-            max(self.backbone.window, math.ceil(side / sigma - slack)) for side in images.shape[2:]
+            max(self.backbone.window, math.ceil(side / sigma - slack) + 2 * self.margin)
+            for side in images.shape[2:]
         )
         return height, width
 
     def _channels(self, images: Tensor, centres: Tensor | None) -> Tensor:
         rescaled = (self._rescaled(images, sigma) for sigma in self.grid)
+        kept = None
+        if self.training and self.drop_features:
+            kept = self.backbone.drop(images.new_ones(len(images), self.backbone.hidden, 1, 1))
         if self.norm is None:  # channel by channel, which takes less memory
-            maxima = [self.backbone.logit_map(channel).amax((2, 3)) for channel in rescaled]
+            maxima = [self.backbone.logit_map(channel, kept).amax((2, 3)) for channel in rescaled]
         else:
             maps = self._normed_maps(list(rescaled))
-            maxima = [self.backbone.slid(channel).amax((2, 3)) for channel in maps]
+            maxima = [self.backbone.slid(channel, kept).amax((2, 3)) for channel in maps]
         return torch.stack(maxima, dim=1)  # (B, S, K)
 
     def _rescaled(self, images: Tensor, sigma: float) -> Tensor:
@@ -99,8 +116,9 @@ class SlidingWindowNetwork(Network):
         return maps
 
     def arguments(self) -> dict[str, Any]:
-        named = {} if self.norm is None else {"norm": self.norm}
-        return {"backbone": self.backbone, "grid": self.grid, **named}
+        options = {"norm": self.norm, "margin": self.margin, "drop_features": self.drop_features}
+        given = {name: value for name, value in options.items() if value}
+        return {"backbone": self.backbone, "grid": self.grid, **given}
 
 
 def swmax(
@@ -111,8 +129,10 @@ def swmax(
     window: int = 28,
     batch_norm: bool = False,
     norm: Norm | None = None,
+    margin: int = 0,
+    drop_features: bool = False,
 ) -> SlidingWindowNetwork:
     """The paper's SWMax for MNIST, without batch norm, which harms it: 68,678 parameters."""
     with_norm = batch_norm or norm == "joint"
     backbone = mnist_backbone(window=window, channels=channels, classes=classes, batch_norm=with_norm)
-    return SlidingWindowNetwork(backbone, grid, norm)
+    return SlidingWindowNetwork(backbone, grid, norm, margin=margin, drop_features=drop_features)

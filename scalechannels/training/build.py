@@ -13,7 +13,7 @@ from scalechannels.plain import cnn
 from scalechannels.pretrained import Network
 from scalechannels.scales import ScaleGrid
 from scalechannels.sliding import swmax
-from scalechannels.training.config import RunConfig
+from scalechannels.training.config import Initialisation, RunConfig
 from scalechannels.training.own_network import own_network
 
 
@@ -23,10 +23,24 @@ def build_network(config: RunConfig, channels: int | None = None, classes: int =
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.training.seed)
         made = _build(config, channels, classes)
+        if network.initialisation != "torch":
+            torch.manual_seed(config.training.seed)
+            _initialise(made, network.initialisation)
     for module in made.modules():
         if isinstance(module, nn.Dropout):
             module.p = network.dropout or 0.0
     return made
+
+
+def _initialise(network: Network, how: Initialisation) -> None:
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            if how == "he":
+                nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+            else:
+                nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
 
 
 def tested_network(config: RunConfig, trained: Network) -> Network:
@@ -54,7 +68,14 @@ def _build(config: RunConfig, channels: int | None, classes: int) -> Network:
     if network.pretrained is not None:
         grid = ScaleGrid.of(network.pretrained)
     if network.name == "swmax":
-        return swmax(grid, channels=channels or 1, classes=classes, norm=network.batch_norm)
+        return swmax(
+            grid,
+            channels=channels or 1,
+            classes=classes,
+            norm=network.batch_norm,
+            margin=network.margin,
+            drop_features=network.drop_features,
+        )
     constructor = {"fovavg": fovavg, "fovmax": fovmax, "fovlse": fovlse, "fovconc": fovconc}[network.name]
     return constructor(
         grid,
@@ -62,5 +83,6 @@ def _build(config: RunConfig, channels: int | None, classes: int) -> Network:
         classes=classes,
         antialias=network.antialias,
         blur=network.blur,
+        width=network.width,
         **({} if channels is None else {"channels": channels}),
     )

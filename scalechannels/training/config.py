@@ -20,6 +20,7 @@ DataName = Literal["strokes", "mnist", "cifar10", "folder"]
 NetworkName = Literal["fovavg", "fovmax", "fovlse", "fovconc", "swmax", "cnn"]
 Schedule = Literal["step", "cosine"]
 Precision = Literal["float32", "bfloat16"]
+Initialisation = Literal["torch", "he", "glorot"]
 SlidingNorm = Literal["joint", "each"]
 ImageColour = Literal["grey", "rgb"]
 OF_OWN_IMAGES = (
@@ -144,6 +145,14 @@ class NetworkConfig:
     """Train in the channel of this scale alone; the others take its weights, untrained, when testing."""
     window: int | None = None
     """Own images: the side in pixels of what each channel sees; 28 by default, 56 from 48 pixels on."""
+    width: int = 1
+    """How many times the features of the MNIST backbone's convolutions and dense layer."""
+    initialisation: Initialisation = "torch"
+    """PyTorch's first weights, He's (normal) or Glorot's (uniform), these two with biases of zero."""
+    margin: int = 0
+    """SWMax: pixels by which every rescaled image is extended on each side, the border repeated."""
+    drop_features: bool = False
+    """SWMax: dropout drops a feature at all places of an image at once, not at each place by itself."""
 
     def __post_init__(self) -> None:
         _require_choice("network.name", self.name, NetworkName)
@@ -159,6 +168,13 @@ class NetworkConfig:
             raise ValueError(f"network.blur is a positive variance, got {self.blur}")
         if self.name in ("swmax", "cnn") and (self.antialias or self.blur is not None):
             raise ValueError(f"network.antialias and network.blur are for windows, which {self.name} has not")
+        _require_choice("network.initialisation", self.initialisation, Initialisation)
+        if self.width < 1 or (self.width > 1 and self.name in ("swmax", "cnn")):
+            raise ValueError(f"network.width is at least 1, and 1 for swmax and cnn, got {self.width}")
+        if self.margin < 0:
+            raise ValueError(f"network.margin is zero or more, got {self.margin}")
+        if self.name != "swmax" and (self.margin or self.drop_features):
+            raise ValueError(f"network.margin and network.drop_features are for swmax, not {self.name}")
         if self.batch_norm is not None:
             _require_choice("network.batch_norm", self.batch_norm, SlidingNorm)
             if self.name != "swmax" or self.pretrained is not None:
@@ -192,6 +208,14 @@ class TrainingConfig:
     """Of the initial weights, the order of the images and the dropout."""
     precision: Precision | None = None
     """bfloat16 autocast or float32. By default bfloat16 on a GPU and float32 on a CPU."""
+    smoothing: float = 0.0
+    """The share of the target that is spread evenly over all classes."""
+    average: float = 0.0
+    """The decay, per step, of a moving average of the weights, which is what is tested; 0 for none."""
+    beyond: int = 0
+    """Channels that are added at each end of the grid, in training alone."""
+    phases: int = 1
+    """Into how many steps the grid's ratio is divided: each image meets a shift by one of them at random."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "period"):
@@ -207,6 +231,14 @@ class TrainingConfig:
                 f"training.rate {self.rate:g} is below training.floor {self.floor:g}; lower both"
             )
         _require_seed("training.seed", self.seed)
+        for name in ("smoothing", "average"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"training.{name} is in [0, 1), got {getattr(self, name)}")
+        if self.beyond < 0 or self.phases < 1:
+            raise ValueError(
+                f"training.beyond is zero or more and training.phases at least 1, got {self.beyond} and "
+                f"{self.phases}"
+            )
         if self.schedule is not None:
             _require_choice("training.schedule", self.schedule, Schedule)
         if self.precision is not None:
@@ -243,6 +275,14 @@ class RunConfig:
             raise ValueError(
                 "swmax looks for objects over space, which CIFAR-10 does not have; choose another"
             )
+        if cifar and self.network.width > 1:
+            raise ValueError("network.width is for the MNIST backbone, not for CIFAR-10's")
+        if self.training.beyond and self.network.name in ("fovconc", "cnn", "swmax"):
+            raise ValueError(
+                f"training.beyond is for channels that share all weights, not {self.network.name}"
+            )
+        if self.training.phases > 1 and self.network.name in ("cnn", "swmax"):
+            raise ValueError(f"training.phases is for foveated networks, not {self.network.name}")
         schedule = self.training.schedule or ("cosine" if cifar else "step")
         network = _filled(self.network, low=0.5, high=2.0 if cifar else 8.0, dropout=0.0 if cifar else 0.15)
         ScaleGrid(network.low, network.high, ratio=network.ratio)  # an impossible one is told before any work

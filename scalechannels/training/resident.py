@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from scalechannels.data.image_set import ImageSet
+from scalechannels.foveate import Foveate
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pretrained import Network
+from scalechannels.scales import ScaleGrid
 from scalechannels.sliding import SlidingWindowNetwork
 
 MEMORY_SHARE = 0.5
@@ -19,9 +21,17 @@ MEMORY_SHARE = 0.5
 
 @torch.no_grad()
 def resident_inputs(
-    network: Network, sets: Sequence[ImageSet], precision: str, *, channels_last: bool
+    network: Network,
+    sets: Sequence[ImageSet],
+    precision: str,
+    *,
+    channels_last: bool,
+    finer: Foveate | None = None,
 ) -> tuple[Tensor, bool]:
-    """The resident inputs (D, N, …), and whether they are foveated windows already."""
+    """The resident inputs (D, N, …), and whether they are foveated windows already.
+
+    The windows are those of the network's grid, or of `finer`.
+    """
     images = torch.stack([made.images for made in sets])  # (D, N, C, H, W)
     kind = torch.bfloat16 if precision == "bfloat16" else torch.float32
     if isinstance(network, SlidingWindowNetwork):
@@ -29,8 +39,9 @@ def resident_inputs(
     if not isinstance(network, ScaleChannelNetwork):
         return (images[:, :, None].movedim(3, -1).to(kind) if channels_last else images), False
     D, N, C = images.shape[:3]
-    side, S = network.foveate.window, len(network.grid)
-    needed = window_bytes(network, sets, precision)
+    foveate = finer or network.foveate
+    side, S = foveate.window, len(foveate.grid)
+    needed = window_bytes(network, sets, precision, finer)
     if not fits(needed, images.device):
         if channels_last:
             raise MemoryError(
@@ -40,15 +51,28 @@ def resident_inputs(
     windows = torch.empty(D, N, S, C, side, side, dtype=kind, device=images.device)
     for made, out in zip(images, windows, strict=True):
         for part, target in zip(made.split(256), out.split(256), strict=True):
-            target.copy_(network.foveate(part))
+            target.copy_(foveate(part))
     return (windows.movedim(3, -1).contiguous() if channels_last else windows), True
 
 
-def window_bytes(network: Network, sets: Sequence[ImageSet], precision: str) -> int:
+def foveate_finer(foveate: Foveate, ratio: float, beyond: int, phases: int) -> Foveate:
+    """The same windows on a grid with `beyond` more channels at each end, each ratio divided into `phases`.
+
+    It ends with the last phase of its last channel, so that every phase has as many channels.
+    """
+    count = (len(foveate.grid) + 2 * beyond) * phases
+    scales = [foveate.grid.minimum * ratio ** (index / phases - beyond) for index in range(count)]
+    return Foveate(ScaleGrid.of(*scales), **foveate.arguments())
+
+
+def window_bytes(
+    network: Network, sets: Sequence[ImageSet], precision: str, finer: Foveate | None = None
+) -> int:
     """What the cached windows of these sets take; nothing where a network has none."""
     if not isinstance(network, ScaleChannelNetwork):
         return 0
-    pixels = len(network.grid) * sets[0].images.shape[1] * network.foveate.window**2
+    grid = (finer or network.foveate).grid
+    pixels = len(grid) * sets[0].images.shape[1] * network.foveate.window**2
     return sum(len(made) for made in sets) * pixels * (2 if precision == "bfloat16" else 4)
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from scalechannels.data.image_set import ImageSet
+from scalechannels.foveate import Foveate
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pretrained import Network
 from scalechannels.training.build import build_network, tested_network
@@ -24,7 +25,7 @@ from scalechannels.training.distributed import (
 )
 from scalechannels.training.evaluate import as_json, evaluate
 from scalechannels.training.progress import Progress, log_entry
-from scalechannels.training.resident import fits, resident_inputs, window_bytes
+from scalechannels.training.resident import fits, foveate_finer, resident_inputs, window_bytes
 from scalechannels.training.runs import Checkpoint, Run, environment
 from scalechannels.training.stacked import StackedNetwork, can_stack, stack_networks
 from scalechannels.training.streaming import StreamTrainer
@@ -99,9 +100,13 @@ class Session:
         precision = self.training.precision
         assert precision is not None
         stacked = self.how.together and can_stack(self.networks[0])
-        if len(self.runs) == 1 and not fits(window_bytes(self.networks[0], sets, precision), self.device):
+        needed = window_bytes(self.networks[0], sets, precision, self._finer())
+        if len(self.runs) == 1 and not fits(needed, self.device):
+            self._require_own_grid()
             stacked = False  # foveated in every step instead
-        inputs, cached = resident_inputs(self.networks[0], sets, precision, channels_last=stacked)
+        inputs, cached = resident_inputs(
+            self.networks[0], sets, precision, channels_last=stacked, finer=self._finer()
+        )
         model: nn.Module = (
             stack_networks(self.networks, *sets[0].images.shape[2:]).to(self.device)
             if stacked
@@ -117,11 +122,30 @@ class Session:
             precision=precision,
             compiled=compiled,
             processes=self.processes,
+            smoothing=self.training.smoothing,
+            average=self.training.average,
+            phases=self.training.phases,
         )
         return model, trainer
 
+    def _finer(self) -> Foveate | None:
+        """What makes the windows to train on, where they are not those of the network's own grid."""
+        network, training = self.networks[0], self.training
+        if not isinstance(network, ScaleChannelNetwork) or (training.beyond, training.phases) == (0, 1):
+            return None
+        ratio = self.runs[0].config.network.ratio
+        return foveate_finer(network.foveate, ratio, training.beyond, training.phases).to(self.device)
+
+    def _require_own_grid(self) -> None:
+        if self._finer() is not None:
+            raise MemoryError(
+                "training.beyond and training.phases choose among windows that lie in memory, and these do "
+                "not fit; give fewer of them, or a device with more memory"
+            )
+
     def _streamed(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:
         assert self.training.precision is not None
+        self._require_own_grid()
         model = Alone(self.networks[0], cached=False)
         trainer = StreamTrainer(
             self._synchronised(model),
@@ -130,6 +154,8 @@ class Session:
             precision=self.training.precision,
             compiled=bool(self.how.compiled),
             processes=self.processes,
+            smoothing=self.training.smoothing,
+            average=self.training.average,
         )
         return model, trainer
 
@@ -154,6 +180,7 @@ class Session:
                         {"epoch": epoch + 1, "rate": rate, "loss": loss, "seconds": seconds}
                     )
                 self._save(epoch + 1)
+        self.trainer.take_average()
         if isinstance(self.model, StackedNetwork):
             self.model.unstack(self.networks)
         without_global_batch_norm(self.model)

@@ -91,6 +91,7 @@ class StackedSliding(StackedNetwork):
     def __init__(self, networks: Sequence[SlidingWindowNetwork], height: int, width: int) -> None:
         super().__init__(networks)
         self.canvas = Canvas(networks[0], height, width)
+        self.per_place = not networks[0].drop_features
 
     def forward(self, inputs: Tensor) -> Tensor:
         R, B = inputs.shape[:2]
@@ -99,7 +100,7 @@ class StackedSliding(StackedNetwork):
         seed = torch.randint(2**31, (1,), device=inputs.device)
         dropout = self.backbone.drop.p if self.training else 0.0
         places, kept = strongest_places(
-            canvases, *self.backbone.arguments(), self.canvas.places, seed, dropout
+            canvases, *self.backbone.arguments(), self.canvas.places, seed, dropout, self.per_place
         )  # (R, B, K), (R, B, K, hidden)
         windows = self.canvas.windows(canvases.flatten(0, 1), places.flatten(0, 1))  # (R·B, K, n, n, C)
         windows = windows.unflatten(0, (R, B)).flatten(1, 2)  # (R, B·K, n, n, C)

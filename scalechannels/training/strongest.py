@@ -47,6 +47,7 @@ def strongest_places(
     places: Tensor,
     seed: Tensor,
     dropout: float,
+    per_place: bool,
 ) -> tuple[Tensor, Tensor]:
     """Where each class has its maximum (R, B, K), and which codes dropout keeps there (R, B, K, hidden).
 
@@ -55,11 +56,12 @@ def strongest_places(
                of the dense layer (R, side·side·F, hidden) and of the classifier (R, hidden, K)
     biases     of each of them, (R, 1, F)
     places     (P,): which places of the logit map count, as i·w + j; those found are given in the same way
+    per_place  drop a feature at each place by itself, else at all places of an image at once
     """
     with torch.no_grad():
         on_gpu = canvases.is_cuda and canvases.shape[-1] == 1
         find = torch.ops.scalechannels.strongest_places if on_gpu else plain_strongest_places
-        return find(canvases, list(weights), list(biases), list(strides), places, seed, dropout)
+        return find(canvases, list(weights), list(biases), list(strides), places, seed, dropout, per_place)
 
 
 def plain_strongest_places(
@@ -70,12 +72,13 @@ def plain_strongest_places(
     places: Tensor,
     seed: Tensor,
     dropout: float,
+    per_place: bool,
 ) -> tuple[Tensor, Tensor]:
     """The same in plain torch, run by run: slow, for any device, and the oracle of the kernels."""
     R, B = canvases.shape[:2]
     image = torch.arange(R * B, device=canvases.device).view(R, B, 1, 1)
     feature = torch.arange(weights[-1].shape[1], device=canvases.device)
-    mask = kept(seed, image, places[:, None], feature, dropout)  # (R, B, P, hidden)
+    mask = kept(seed, image, places[:, None] * per_place, feature, dropout)  # (R, B, P, hidden)
     strongest = []
     for run in range(R):
         maps = canvases[run].movedim(-1, 1)  # (B, C, height, width)
@@ -87,7 +90,7 @@ def plain_strongest_places(
         codes = codes * mask[run] / (1 - dropout)
         strongest.append((codes @ weights[-1][run] + biases[-1][run]).argmax(1))  # (B, K)
     found = places[torch.stack(strongest)]  # (R, B, K)
-    return found, kept(seed, image, found[..., None], feature, dropout)
+    return found, kept(seed, image, found[..., None] * per_place, feature, dropout)
 
 
 def _kernel(weight: Tensor, side: int) -> Tensor:
@@ -104,11 +107,12 @@ def _on_gpu(
     places: Tensor,
     seed: Tensor,
     dropout: float,
+    per_place: bool,
 ) -> tuple[Tensor, Tensor]:
     # Triton comes with PyTorch's CUDA builds and with no other.
     from scalechannels.training.strongest_kernels import strongest_places as kernels
 
-    return kernels(canvases, weights, biases, strides, places, seed, dropout)
+    return kernels(canvases, weights, biases, strides, places, seed, dropout, per_place)
 
 
 @_on_gpu.register_fake
@@ -120,6 +124,7 @@ def _(
     places: Tensor,
     seed: Tensor,
     dropout: float,
+    per_place: bool,
 ) -> tuple[Tensor, Tensor]:
     hidden, K = weights[-1].shape[1:]
     found = canvases.new_empty((*canvases.shape[:2], K), dtype=torch.long)

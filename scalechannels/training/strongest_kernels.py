@@ -26,6 +26,7 @@ def strongest_places(
     places: Tensor,
     seed: Tensor,
     dropout: float,
+    per_place: bool,
 ) -> tuple[Tensor, Tensor]:
     """See `strongest.strongest_places`; canvases have one channel, feature counts are powers of two."""
     R, B = canvases.shape[:2]
@@ -56,13 +57,13 @@ def strongest_places(
     _classify[(blocks, N)](
         maps, dense_rows, biases[-2], classifier, biases[-1], places, seed, best, where,
         len(places), width - side + 1, width, height * width * C, B, blocks,
-        threshold, 1 / (1 - dropout),
+        threshold, 1 / (1 - dropout), int(per_place),
         C, side, columns, hidden, wide, K, classes, BLOCK, num_warps=8,
     )  # fmt: skip
     chosen = best.argmax(1, keepdim=True)  # (N, 1, classes)
     found = where.gather(1, chosen)[:, 0, :K].contiguous()  # (N, K)
     mask = torch.empty(N, K, hidden, dtype=torch.bool, device=maps.device)
-    _write_kept[(N * K,)](found, seed, mask, threshold, K, hidden, wide, num_warps=1)
+    _write_kept[(N * K,)](found, seed, mask, threshold, int(per_place), K, hidden, wide, num_warps=1)
     return found.view(R, B, K), mask.view(R, B, K, hidden)
 
 
@@ -113,28 +114,28 @@ def _mixed(state):
 
 
 @triton.jit
-def _kept(seed, image, place, feature, threshold):
-    """`strongest.kept`."""
+def _kept(seed, image, place, feature, threshold, per_place):
+    """`strongest.kept`, of places times `per_place`, 1 or 0."""
     state = _mixed((tl.load(seed) + image * 0x9E3779B1).to(tl.uint32))
-    state += place.to(tl.uint32) * 0x85EBCA77 + feature.to(tl.uint32) * 0xC2B2AE3D
+    state += (place * per_place).to(tl.uint32) * 0x85EBCA77 + feature.to(tl.uint32) * 0xC2B2AE3D
     return _mixed(state) >= threshold
 
 
 @triton.jit
 def _write_kept(
-    found, seed, mask, threshold, K: tl.constexpr, HIDDEN: tl.constexpr, WIDE: tl.constexpr
+    found, seed, mask, threshold, per_place, K: tl.constexpr, HIDDEN: tl.constexpr, WIDE: tl.constexpr
 ):  # fmt: skip
     """What dropout keeps of the codes at a place that was found."""
     number = tl.program_id(0)
     feature = tl.arange(0, WIDE)
-    keep = _kept(seed, (number // K).to(tl.int64), tl.load(found + number), feature, threshold)
+    keep = _kept(seed, (number // K).to(tl.int64), tl.load(found + number), feature, threshold, per_place)
     tl.store(mask + number * HIDDEN + feature, keep, mask=feature < HIDDEN)
 
 
 @triton.jit
 def _classify(
     maps, dense, dense_bias, classifier, bias, places, seed, best, where,
-    count, out_width, width, image, per_run, blocks, threshold, gain,
+    count, out_width, width, image, per_run, blocks, threshold, gain, per_place,
     C: tl.constexpr, SIDE: tl.constexpr, COLUMNS: tl.constexpr, HIDDEN: tl.constexpr, WIDE: tl.constexpr,
     K: tl.constexpr, CLASSES: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -155,7 +156,7 @@ def _classify(
         codes = tl.dot(patch, kernel, codes, input_precision="ieee")
     real = feature < HIDDEN
     codes += tl.load(dense_bias + run * HIDDEN + feature, mask=real, other=0.0)[None, :]
-    keep = _kept(seed, number, place[:, None], feature[None, :], threshold)
+    keep = _kept(seed, number, place[:, None], feature[None, :], threshold, per_place)
     codes = tl.where(keep, tl.maximum(codes, 0.0) * gain, 0.0)
     kernel = tl.load(classifier + (run * WIDE + feature[:, None]) * CLASSES + label[None, :])
     logits = tl.dot(codes.to(kernel.dtype), kernel, input_precision="ieee")

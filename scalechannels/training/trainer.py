@@ -22,6 +22,10 @@ class Trainer:
     inputs     (D, N, …): D data sets that runs can share
     labels     (D, N)
     data_of    for each run, which of the D data sets it learns from
+    smoothing  the share of the target that is spread over all classes
+    average    the decay, per step, of a moving average of all that the model holds; 0 for none
+    phases     the inputs (D, N, S · phases, …) hold channels of a finer grid, of which each image shows every
+               `phases`-th, from a random one on: S in all
 
     Runs do not see each other: the loss is a sum over runs, and Adam works element by element.
     """
@@ -36,8 +40,17 @@ class Trainer:
         precision: Precision,
         compiled: bool = False,
         processes: Processes | None = None,
+        smoothing: float = 0.0,
+        average: float = 0.0,
+        phases: int = 1,
     ) -> None:
         self.model, self.inputs, self.labels = model.train(), inputs, labels
+        self.smoothing, self.average, self.phases = smoothing, average, phases
+        self.averaged = {
+            name: value.clone()
+            for name, value in (model.state_dict() if average else {}).items()
+            if value.is_floating_point()
+        }
         self.device, self.precision = inputs.device, precision
         self.on_gpu = self.device.type == "cuda"
         self.alone = processes is None or processes.count == 1
@@ -108,7 +121,18 @@ class Trainer:
     def _step(self) -> None:
         assert self.order is not None
         chosen = self.order.index_select(1, self.place)[:, 0]  # (R, B)
-        self.learn(self.inputs[self.data_of, chosen], self.labels[self.data_of, chosen])
+        inputs = self.inputs[self.data_of, chosen]
+        if self.phases > 1:
+            inputs = self._one_phase(inputs)
+        self.learn(inputs, self.labels[self.data_of, chosen])
+
+    def _one_phase(self, inputs: Tensor) -> Tensor:
+        """Of each image's channels (R, B, S · phases, …), every so many from a random one: (R, B, S, …)."""
+        phases = inputs.unflatten(2, (-1, self.phases)).movedim(3, 2)  # (R, B, phases, S, …)
+        R, B = inputs.shape[:2]
+        phase = torch.randint(self.phases, (R, B), device=self.device)
+        runs, images = (torch.arange(count, device=self.device) for count in (R, B))
+        return phases[runs[:, None], images, phase]
 
     def learn(self, inputs: Tensor, labels: Tensor) -> None:
         """One step on a batch (R, B, …) with its labels (R, B)."""
@@ -121,12 +145,19 @@ class Trainer:
             lost = ~losses.detach().isfinite().all() & (self.failed_at < 0)
             self.failed_at.copy_(torch.where(lost, self.place, self.failed_at))
             self.place += 1
+            if self.averaged:
+                now = self.model.state_dict()
+                torch._foreach_lerp_(
+                    list(self.averaged.values()), [now[name] for name in self.averaged], 1 - self.average
+                )
 
     def _objective(self, inputs: Tensor, labels: Tensor) -> Tensor:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
             logits = self.called(inputs)  # (R, B, K)
         logits = logits.float()
-        losses = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+        losses = F.cross_entropy(
+            logits.flatten(0, 1), labels.flatten(), reduction="none", label_smoothing=self.smoothing
+        )
         return losses.view(labels.shape).mean(1)  # (R,)
 
     def _capture(self, steps: int) -> None:
@@ -159,7 +190,15 @@ class Trainer:
         for name, parameter in self.parameters.items():
             for key in ("exp_avg", "exp_avg_sq", "step"):
                 state[f"adam.{key}.{name}"] = self._moment(parameter, key)
+        state.update({f"average.{name}": value for name, value in self.averaged.items()})
         return state
+
+    def take_average(self) -> None:
+        """Put the moving average into the model, at the end of training."""
+        with torch.no_grad():
+            for name, value in self.model.state_dict().items():
+                if name in self.averaged:
+                    value.copy_(self.averaged[name])
 
     def load_tensors(self, saved: dict[str, Tensor]) -> None:
         """Put back what `tensors` gave, in place: a captured graph holds on to the addresses."""

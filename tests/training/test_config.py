@@ -223,3 +223,29 @@ def test_only_what_differs_from_the_defaults_names_a_run() -> None:
     assert _changed(later) == _changed(plain)
     assert _changed(plain)["training"] == {"seed": 3}
     assert _changed(RunConfig(training=Later(added=1)))["training"] == {"added": 1}
+
+
+@pytest.mark.parametrize(
+    ("section", "option"),
+    [
+        ("network", {"name": "cnn", "width": 2}),
+        ("network", {"width": 0}),
+        ("network", {"margin": -1, "name": "swmax"}),
+        ("network", {"margin": 4}),
+        ("network", {"drop_features": True}),
+        ("network", {"initialisation": "zero"}),
+        ("training", {"smoothing": 1.0}),
+        ("training", {"average": -0.1}),
+        ("training", {"phases": 0}),
+        ("training", {"beyond": -1}),
+    ],
+)
+def test_an_option_that_cannot_have_an_effect_is_refused(section, option) -> None:
+    with pytest.raises(ValueError, match=rf"{section}\."):
+        {"network": NetworkConfig, "training": TrainingConfig}[section](**option)
+
+
+@pytest.mark.parametrize("name", ["fovconc", "cnn", "swmax"])
+def test_channels_beyond_the_grid_are_for_those_that_share_all_weights(name) -> None:
+    with pytest.raises(ValueError, match=name):
+        run(network=name, beyond=1).resolve()

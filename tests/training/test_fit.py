@@ -362,3 +362,35 @@ def test_ten_kills_at_random_moments_change_no_bit(tmp_path) -> None:
     assert_same(weights(whole), weights(run))
     assert whole.result()["evaluation"] == json.loads((run.folder / "result.json").read_text())["evaluation"]
     assert not list(run.folder.glob(".partial-*"))
+
+
+def test_a_finer_and_wider_grid_in_training_leaves_the_network_its_own(tmp_path) -> None:
+    config = tiny("fovlse", beyond=1, phases=2, average=0.9, smoothing=0.1)
+    plain, other = trained(tiny("fovlse"), tmp_path), trained(config, tmp_path)
+    network = scalechannels.load(other.folder)
+    assert len(network.grid) == 3
+    assert plain.folder != other.folder
+    assert set(weights(plain)) == set(weights(other))
+    assert other.result()["config"]["training"]["phases"] == 2
+
+
+def test_the_finer_grid_has_the_networks_own_channels_in_its_first_phase() -> None:
+    network = session.build_network(tiny("fovlse").resolve())
+    finer = resident.foveate_finer(network.foveate, 2**0.5, beyond=1, phases=2)
+    assert len(finer.grid) == (3 + 2) * 2
+    torch.testing.assert_close(finer.grid.scales[2:8:2], network.grid.scales)
+    torch.testing.assert_close(finer.grid.scales[1:] / finer.grid.scales[:-1], torch.full((9,), 2**0.25))
+
+
+def test_initialisations_differ_and_have_their_spread() -> None:
+    def first(how: str) -> torch.nn.Module:
+        network = session.build_network(tiny("fovlse", network={"initialisation": how}).resolve())
+        return network.backbone.dense.requires_grad_(False)
+
+    inputs, outputs = 512, 100
+    assert float(first("he").weight.std()) == pytest.approx((2 / inputs) ** 0.5, rel=0.02)
+    glorot = (6 / (inputs + outputs)) ** 0.5
+    assert float(first("glorot").weight.abs().max()) == pytest.approx(glorot, rel=0.02)
+    assert float(first("torch").weight.abs().max()) == pytest.approx(inputs**-0.5, rel=0.02)
+    assert not first("he").bias.any()
+    assert not first("glorot").bias.any()

@@ -5,6 +5,7 @@ with it a visible part of the gradient.
 """
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -37,7 +38,7 @@ def double(monkeypatch) -> torch.dtype:
 class Case:
     """R networks, their stack, and a batch for each in both forms."""
 
-    def __init__(self, name: str, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(self, name: str, dtype: torch.dtype = torch.float32, **network: Any) -> None:
         draw = torch.Generator().manual_seed(1)
         side = 44 if name == "swmax" else 112
         sets = []
@@ -46,7 +47,8 @@ class Case:
             noise = F.interpolate(torch.randn(B, 1, 14, 14, generator=draw), (side, side), mode="bilinear")
             sets.append(ImageSet(noise, torch.arange(B) % 10, torch.ones(B).double()))
         self.labels = sets[0].labels
-        self.networks = [build_network(tiny(name, dropout=0.0, seed=r).resolve()) for r in range(R)]
+        configs = [tiny(name, dropout=0.0, network=network, seed=r).resolve() for r in range(R)]
+        self.networks = [build_network(config) for config in configs]
         for network in self.networks:
             _disturb(network)
         self.inputs, _ = resident.resident_inputs(self.networks[0], sets, "float32", channels_last=True)
@@ -91,6 +93,17 @@ def test_forward_is_that_of_the_networks(name, training, double) -> None:
     assert logits.shape == (R, B, 10)
     for run, network in enumerate(case.networks):
         network.train(training)
+        torch.testing.assert_close(logits[run], case.alone(run), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("name", "option"), [("swmax", {"margin": 9}), ("fovlse", {"width": 2})])
+def test_options_of_the_networks_are_kept(name, option, double) -> None:
+    case = Case(name, double, **option)
+    logits = case.stack.train()(case.inputs)
+    plain = Case(name, double)
+    assert not torch.allclose(logits, plain.stack.train()(plain.inputs))
+    for run, network in enumerate(case.networks):
+        network.train()
         torch.testing.assert_close(logits[run], case.alone(run), rtol=1e-9, atol=1e-9)
 
 

@@ -38,9 +38,11 @@ def test_another_seed_drops_others_and_zero_drops_nothing() -> None:
     assert kept(torch.tensor([1]), axes, axes, axes, 0.0).all()
 
 
-def test_with_dropout_the_logits_are_the_maximum_over_all_places(monkeypatch) -> None:
-    """The oracle drops in the whole map of codes what `kept` says, place by place."""
-    network = build_network(tiny("swmax", dropout=DROPOUT).resolve()).double()
+@pytest.mark.parametrize("drop_features", [False, True])
+def test_with_dropout_the_logits_are_the_maximum_over_all_places(drop_features, monkeypatch) -> None:
+    """The oracle drops in the whole map of codes what `kept` says, at each place or at all of them."""
+    config = tiny("swmax", dropout=DROPOUT, network={"drop_features": drop_features})
+    network = build_network(config.resolve()).double()
     stack = stack_networks([network], 44, 44).double().train()
     images = F.interpolate(torch.randn(1, 3, 14, 14).double(), (44, 44), mode="bilinear")
     images = images.movedim(1, 0)[None]  # (1, 3, 1, 44, 44)
@@ -58,7 +60,7 @@ def test_with_dropout_the_logits_are_the_maximum_over_all_places(monkeypatch) ->
     mask = kept(
         torch.tensor([99]),
         torch.arange(3)[:, None, None],
-        stack.canvas.places[:, None],
+        stack.canvas.places[:, None] * (not drop_features),
         torch.arange(100),
         DROPOUT,
     )
@@ -89,11 +91,11 @@ def compare_kernels(device: str) -> None:
     from scalechannels.training import strongest_kernels
 
     strongest_kernels.BLOCK = 32  # several blocks, the last one not full
-    for dropout in (0.0, DROPOUT):
-        arguments = problem(device)
-        places, mask = plain_strongest_places(*arguments, dropout)
+    for dropout, per_place in ((0.0, True), (DROPOUT, True), (DROPOUT, False)):
+        arguments = (*problem(device), dropout, per_place)
+        places, mask = plain_strongest_places(*arguments)
         assert len(places.unique()) > 10
-        found = strongest_kernels.strongest_places(*arguments, dropout)
+        found = strongest_kernels.strongest_places(*arguments)
         assert torch.equal(found[0], places)
         assert torch.equal(found[1], mask)
 

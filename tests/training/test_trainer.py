@@ -146,3 +146,30 @@ def test_an_order_depends_on_seed_and_epoch_alone() -> None:
 def test_a_batch_larger_than_the_data() -> None:
     with pytest.raises(ValueError, match="a batch of 32 is larger than the 24 training images"):
         shuffled(24, 32, 0, 0)
+
+
+def test_a_smoothed_target_is_that_of_torch() -> None:
+    found, (inputs, labels) = trainer(smoothing=0.2), data()
+    expected = F.cross_entropy(inputs[0] @ found.model.weight[0], labels[0], label_smoothing=0.2)
+    torch.testing.assert_close(found._objective(inputs, labels)[0], expected)
+    assert not torch.allclose(trainer()._objective(inputs, labels)[0], expected)
+
+
+def test_the_average_follows_the_weights_and_becomes_the_model() -> None:
+    found = trainer(average=0.75)
+    expected = found.model.weight.detach().clone()
+    for step in range(6):
+        found.epoch(orders([0], 0)[:, [step]], 0.1)
+        expected = 0.75 * expected + 0.25 * found.model.weight.detach()
+    assert not torch.allclose(found.model.weight, expected)
+    assert "average.weight" in found.tensors()  # a resumed run goes on with it
+    found.take_average()
+    torch.testing.assert_close(found.model.weight.detach(), expected)
+
+
+def test_an_image_shows_one_phase_at_random_and_never_a_mixture() -> None:
+    found = trainer(phases=2)
+    channels = torch.arange(6.0).view(1, 1, 6, 1).expand(1, 50, 6, 1)  # S = 3 channels of 2 phases
+    shown = found._one_phase(channels)
+    assert shown.shape == (1, 50, 3, 1)
+    assert {tuple(row) for row in shown[0, :, :, 0].tolist()} == {(0.0, 2.0, 4.0), (1.0, 3.0, 5.0)}

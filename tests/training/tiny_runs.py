@@ -17,10 +17,17 @@ datasets.STROKES_TEST = 50
 SIZES = (1.0, 2.0)
 
 
-def tiny(name: str = "fovavg", *, samples: int = 100, dropout: float = 0.15, **training: Any) -> RunConfig:
+def tiny(
+    name: str = "fovavg",
+    *,
+    samples: int = 100,
+    dropout: float = 0.15,
+    network: dict[str, Any] | None = None,
+    **training: Any,
+) -> RunConfig:
     return RunConfig(
         DataConfig(samples=samples),
-        NetworkConfig(name, low=1, high=2, ratio=2**0.5, dropout=dropout),  # type: ignore[arg-type]
+        NetworkConfig(name, low=1, high=2, ratio=2**0.5, dropout=dropout, **(network or {})),  # type: ignore[arg-type]
         dataclasses.replace(TrainingConfig(epochs=2, batch=20), **training),
     )
 
