@@ -141,7 +141,7 @@ def test_models_that_give_no_logits_are_told() -> None:
         raise AssertionError("Wrong image height! Expected 224 but got 8!")
 
     backbone.model.forward = refuse  # type: ignore[method-assign]
-    with pytest.raises(ValueError, match="does not take windows of 8 pixels: .* Expected 224"):
+    with pytest.raises(ValueError, match=r"does not take windows of 8 pixels: .* Expected 224"):
         backbone(torch.rand(1, 3, 8, 8))
 
 

@@ -11,7 +11,6 @@ import torch
 from PIL import Image
 
 from scalechannels.cli import main
-from scalechannels.data.strokes import strokes
 from scalechannels.report.own_images import verdict
 from scalechannels.training.config import RunConfig
 
@@ -48,14 +47,6 @@ def photos(root: Path, count: int = 6, size: tuple[int, int] = (28, 28), mode: s
         for index in range(count):
             pixels = (noise.random((size[1], size[0], 3)) * 255 * np.array(tint)).astype(np.uint8)
             save(root / ("red", "blue")[label] / f"{index}.png", Image.fromarray(pixels).convert(mode))
-    return root
-
-
-def digits(root: Path, count: int, split: str, scale: float, side: int) -> Path:
-    drawn = strokes(count, 0, split)  # type: ignore[arg-type]
-    for index, image in enumerate(drawn.render(scale, side)[:, 0]):
-        pixels = ((image + 0.763) / 1.526 * 255).clamp(0, 255).byte().numpy()
-        save(root / str(int(drawn.labels[index])) / f"{index:03}.png", Image.fromarray(pixels))
     return root
 
 
@@ -234,22 +225,3 @@ def test_the_verdict_is_what_the_images_can_tell() -> None:
     assert unclear.margin == pytest.approx(200 * (0.49 / 50) ** 0.5)
     narrow = {**result_of([90, 50, 10], [20, 100, 30]), "factors": [0.25, 1.0]}
     assert verdict(narrow).channels == 90  # a size that is not expected does not count
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(2400)
-def test_two_hundred_pngs_train_report_and_predict_with_three_commands(here: Path) -> None:
-    digits(here / "digits", 200, "train", 1.0, 28)
-    large = digits(here / "large", 100, "test", 3.0, 96)
-    small = digits(here / "small", 100, "test", 0.7, 40)
-    assert run("data", "show", "digits", "--out", "digits.png") == 0
-    assert run("train", "--data", "digits") == 0
-    folder = only("fovlse-*")
-    result = json.loads((folder / "report.json").read_text())
-    assert result["verdict"].startswith("Scale channels help on these images")
-    for images in (large, small):
-        assert run("predict", folder, images, "--out", "found.csv") == 0
-        rows = table(here / "found.csv")
-        right = sum(row["class"] == Path(row["path"]).parent.name for row in rows)
-        assert len(rows) == 100
-        assert right >= 75, images

@@ -44,7 +44,15 @@ def accuracy_curves(
     axes.set_ylabel("found right", color=SOFT)
     axes.grid(axis="y", color=LINE, linewidth=1)
     axes.axhline(guessing, color=SOFT, linewidth=1, linestyle=(0, (1, 3)))
-    axes.text(tested[0], guessing + 1.5, "guessing", color=SOFT, fontsize=9)
+    below_line = guessing > 8  # where there is room, and curves come from above
+    axes.text(
+        tested[0],
+        guessing - 1.2 if below_line else guessing + 1.5,
+        "guessing",
+        color=SOFT,
+        fontsize=9,
+        va="top" if below_line else "bottom",
+    )
     axes.axvspan(trained[0] / 1.02, trained[-1] * 1.02, color=SOFT, alpha=0.25, linewidth=0)
     axes.text(
         trained[-1] * 1.04,

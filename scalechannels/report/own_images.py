@@ -165,9 +165,9 @@ def _figures(
         shown.append(
             (f"{found.plain:.0f} %", f"{PLAIN}: the same; guessing gives {guessing:.0f} %", "second")
         )
-    for (name, column), kind in zip(columns.items(), ("first", "second"), strict=False):
-        if own:
-            shown.append((f"{column[own[0]]:.0f} %", f"{name} at the images' own size", kind))
+    if own:
+        values = " / ".join(f"{column[own[0]]:.0f}" for column in columns.values())
+        shown.append((f"{values} %", f"at the images' own size: {' / '.join(columns)}", ""))
     return shown
 
 
