@@ -65,11 +65,10 @@ def tested(run: RunConfig) -> tuple[tuple[float, float], ...]:
 
 
 def groups(runs: Sequence[RunConfig], together: int = TOGETHER) -> list[list[RunConfig]]:
-    """Runs that differ in their training sizes and seeds alone, at most so many at once."""
-    shapes: dict[RunConfig, list[RunConfig]] = {}
+    """Runs that can be trained as one and are tested alike, at most so many at once."""
+    shapes: dict[Any, list[RunConfig]] = {}
     for run in runs:
-        shape = replace(run, data=replace(run.data, sizes=(1.0,)), training=replace(run.training, seed=0))
-        shapes.setdefault(shape, []).append(run)
+        shapes.setdefault((run.shape, tested(run)), []).append(run)
     return [
         part[start : start + together] for part in shapes.values() for start in range(0, len(part), together)
     ]

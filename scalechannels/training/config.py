@@ -302,6 +302,17 @@ class RunConfig:
         )
 
     @property
+    def shape(self) -> RunConfig:
+        """What runs have in common that can be trained as one; pools without weights may differ, too."""
+        pooled = self.network.name in ("fovavg", "fovmax", "fovlse")
+        name: NetworkName = "fovavg" if pooled else self.network.name
+        return RunConfig(
+            dataclasses.replace(self.data, sizes=(1.0,), seed=0),
+            dataclasses.replace(self.network, name=name, initialisation="torch"),
+            dataclasses.replace(self.training, seed=0),
+        )
+
+    @property
     def name(self) -> str:
         """Readable, and unique: it ends with a digest of every field that is not at its default.
 

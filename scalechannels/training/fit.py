@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -86,20 +85,11 @@ def fit(
 
 
 def _groups(runs: Sequence[Run], together: bool) -> list[list[Run]]:
-    """Runs that can be trained as one: all but the training sizes and the seeds agree."""
-    groups: dict[Any, list[Run]] = {}
+    """Runs that can be trained as one, see `RunConfig.shape`."""
+    groups: dict[RunConfig, list[Run]] = {}
     for run in dict.fromkeys(runs):
-        config = run.config
-        shape = (
-            config.data.name,
-            config.data.samples,
-            config.data.checksum,  # other images are another number of them
-            config.data.validation,
-            config.network,
-            {**config.training.__dict__, "seed": 0},
-        )
-        as_one = together and can_stack(build_network(config))
-        groups.setdefault(str(shape) if as_one else run.config.name, []).append(run)
+        as_one = together and can_stack(build_network(run.config))
+        groups.setdefault(run.config.shape if as_one else run.config, []).append(run)
     return list(groups.values())
 
 

@@ -59,11 +59,12 @@ class StackedNetwork(nn.Module):
             raise TypeError("only networks around a ConvBackbone that pool logits can be stacked")
         self.backbone = StackedBackbone([_backbone(network) for network in networks])
         pools = [network.pool for network in networks if isinstance(network, ScaleChannelNetwork)]
+        mixing = [pool for pool in pools if isinstance(pool, ConcatScales)]
+        if mixing and len(mixing) < len(pools):
+            raise TypeError("a concatenation of scales has weights, so it cannot be stacked with other pools")
         self.pool: nn.Module | None = None
-        if pools and isinstance(pools[0], ConcatScales):
-            self.pool = _StackedConcat([pool for pool in pools if isinstance(pool, ConcatScales)])
-        elif pools:
-            self.pool = _Each(pools[0])
+        if pools:
+            self.pool = _StackedConcat(mixing) if mixing else _Each(pools)
 
     def forward(self, inputs: Tensor) -> Tensor:
         R, B, S = inputs.shape[:3]
@@ -241,14 +242,24 @@ class _StackedConcat(_StackedLinear):
 
 
 class _Each(nn.Module):
-    """A pooling without weights, applied to every run: (R, B, S, K) to (R, B, K)."""
+    """Every run's own pooling, all of them without weights: (R, B, S, K) to (R, B, K)."""
 
-    def __init__(self, pool: nn.Module) -> None:
+    kind: Tensor
+
+    def __init__(self, pools: Sequence[nn.Module]) -> None:
         super().__init__()
-        self.pool = pool
+        kinds = {type(pool): pool for pool in pools}
+        self.kinds = nn.ModuleList(kinds.values())
+        of_run = [list(kinds).index(type(pool)) for pool in pools]
+        self.register_buffer("kind", torch.tensor(of_run)[:, None, None], persistent=False)  # (R, 1, 1)
 
     def forward(self, channels: Tensor) -> Tensor:
-        return self.pool(channels.flatten(0, 1)).view(*channels.shape[:2], -1)
+        # All runs by every kind and then a choice: three small kernels, not one for each of many runs.
+        pooled = [pool(channels.flatten(0, 1)).view(*channels.shape[:2], -1) for pool in self.kinds]
+        chosen = pooled[0]
+        for number, other in enumerate(pooled[1:], start=1):
+            chosen = torch.where(self.kind.eq(number), other, chosen)
+        return chosen
 
 
 def _patches(maps: Tensor, side: int, stride: int) -> tuple[Tensor, tuple[int, int]]:

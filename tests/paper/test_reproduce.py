@@ -189,11 +189,18 @@ def test_no_group_is_begun_when_the_time_is_over(tmp_path: Path, do, trained: li
     assert "4 groups of runs are left" in said[-1]
 
 
-def test_runs_of_one_shape_are_grouped() -> None:
-    sizes = [replace(RUN, data=replace(RUN.data, sizes=(size,))) for size in (1.0, 2.0)]
-    runs = [seeded(run, seed) for run in (*sizes, OTHER) for seed in range(3)]
-    assert [len(part) for part in reproduce.groups(runs)] == [6, 3]
-    assert [len(part) for part in reproduce.groups(runs, 4)] == [4, 2, 3]
+def test_runs_of_one_shape_that_are_tested_alike_are_grouped() -> None:
+    larger = replace(RUN, data=replace(RUN.data, sizes=(2.0,)))
+    mixing = replace(RUN, network=replace(RUN.network, name="fovconc"))
+    runs = [seeded(run, seed) for run in (larger, OTHER, mixing, RUN) for seed in range(3)]
+    parts = reproduce.groups(runs)  # RUN alone is asked for a test set of many sizes, see ONE
+    assert [{run.network.name for run in part} for part in parts] == [
+        {"fovavg", "fovmax"},
+        {"fovconc"},
+        {"fovavg"},
+    ]
+    assert [len(part) for part in parts] == [6, 3, 3]
+    assert [len(part) for part in reproduce.groups(runs, 4)] == [4, 2, 3, 3]
 
 
 def test_of_a_long_history_a_hundred_epochs_are_kept(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
+import scalechannels
 from scalechannels import ScaleGrid
 from scalechannels.data.frames import framed, simulated
 from scalechannels.training import own_images
@@ -182,6 +183,29 @@ def test_a_run_goes_on_and_comes_back_from_its_file(tmp_path: Path) -> None:
     (same,) = fit([again], tmp_path / "runs", device="cpu", sizes=[1.0])
     assert same.folder == run.folder
     assert (run.folder / "result.json").stat().st_mtime_ns == before
+
+
+def test_both_networks_train_in_the_form_of_a_gpu_and_go_on_from_a_checkpoint(tmp_path: Path) -> None:
+    """Stacked, as runs are on a GPU: the same network as on a CPU, up to the order of summation."""
+    root = write(tmp_path / "images", [(28, 28)] * 10, "RGB")
+    training = TrainingConfig(epochs=2, batch=5)
+    for name in ("fovlse", "cnn"):
+        network = NetworkConfig(name, low=0.5, high=2.0, ratio=2.0, dropout=0.0, window=12)
+        config = RunConfig(DataConfig("folder", folder=str(root)), network, training)
+        images = torch.rand(2, 3, 40, 40, generator=torch.Generator().manual_seed(0))
+        logits = []
+        for together in (False, True):
+            (run,) = fit(
+                [config],
+                tmp_path / str(together),
+                device="cpu",
+                sizes=[1.0],
+                together=together,
+                compiled=False,
+            )
+            with torch.inference_mode():
+                logits.append(scalechannels.load(run.folder)(images))
+        assert torch.allclose(*logits, atol=0.02)
 
 
 def test_unreadable_files_are_refused_or_left_out_as_asked(tmp_path: Path) -> None:

@@ -152,6 +152,17 @@ def test_a_step_in_bfloat16_goes_the_way_of_float32(name) -> None:
     torch.testing.assert_close(losses["bfloat16"], losses["float32"], rtol=0.1, atol=0)
 
 
+def test_runs_that_pool_differently_share_a_stack() -> None:
+    cases = [Case(name) for name in ("fovmax", "fovavg", "fovlse")]
+    stack = stack_networks([case.networks[run] for run, case in enumerate(cases)], 112, 112)
+    logits = stack(cases[0].inputs)
+    assert not torch.allclose(logits[1], cases[0].stack(cases[0].inputs)[1])  # the maximum
+    for run, case in enumerate(cases):
+        torch.testing.assert_close(logits[run], case.stack(case.inputs)[run])
+    with pytest.raises(TypeError, match="concatenation"):
+        stack_networks([cases[0].networks[0], Case("fovconc").networks[0]], 112, 112)
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_unstacking_gives_back_every_bit(name) -> None:
     case = Case(name)
