@@ -39,14 +39,18 @@ def train_own_images(
     if compare and wanted.network.name != "cnn":
         configs["plain CNN"] = replace(wanted, network=replace(wanted.network, name="cnn", blur=None))
     say(described(wanted), flush=True)
-    runs: dict[str, Run] = {}
-    for number, (name, one) in enumerate(configs.items(), start=1):
-        done = Run(one, out / one.name).done
-        said = "done before" if done else f"training, {one.training.epochs} epochs …"
-        say(f"{number}/{len(configs)}  {name}: {said}", flush=True)
-        (runs[name],) = fit([one], out, device=place, split="validation", **options)
-        if not done:
-            say(f"     {runs[name].result()['seconds']['training']:.0f} s", flush=True)
+    done = {name: Run(one, out / one.name).done for name, one in configs.items()}
+    for name, one in configs.items():
+        say(
+            f"{name}: {'done before' if done[name] else f'training, {one.training.epochs} epochs …'}",
+            flush=True,
+        )
+    # One call for both: several processes come together once.
+    trained = fit(list(configs.values()), out, device=place, split="validation", **options)
+    runs = dict(zip(configs, trained, strict=True))
+    for name, run in runs.items():
+        if not done[name]:
+            say(f"{name}: {run.result()['seconds']['training']:.0f} s", flush=True)
     folder = next(iter(runs.values())).folder
     if say is print:
         result = write_report(runs, folder)
