@@ -74,9 +74,21 @@ class Foveate(nn.Module):
         self.spacing = _spacing(self.grid).to(self.spacing.device)
         return self
 
-    def forward(self, images: Tensor, centres: Tensor | None = None) -> Tensor:
-        """Windows (B, S, C, n, n); `centres` (B, 2) are rows and columns, by default the image's centre."""
+    def forward(
+        self, images: Tensor, centres: Tensor | None = None, channels: Tensor | None = None
+    ) -> Tensor:
+        """Windows (B, S, C, n, n); `centres` (B, 2) are rows and columns, by default the image's centre.
+
+        `channels` are places in the grid, (R,) or (B, R), for each image its own: the windows of these alone.
+        """
         require_images(images)
+        if channels is not None and (
+            channels.ndim == 0 or tuple(channels.shape[:-1]) not in ((), (images.shape[0],))
+        ):
+            raise ValueError(
+                f"channels need the shape (R,) or ({images.shape[0]}, R), R places in the grid, "
+                f"got {tuple(channels.shape)}"
+            )
         if centres is not None and (centres.ndim != 2 or tuple(centres.shape) != (images.shape[0], 2)):
             raise ValueError(
                 f"centres need the shape ({images.shape[0]}, 2), a row and a column for each image, "
@@ -91,7 +103,7 @@ class Foveate(nn.Module):
             fill=self.fill,
             antialias=self.antialias,
             blur=self.blur,
-            spacing=self.spacing,
+            spacing=self.spacing if channels is None else self.spacing[channels],
         )
 
     def arguments(self) -> dict[str, Any]:
@@ -124,7 +136,7 @@ def resample(
     """Images (B, C, H, W) sampled at spacing σ about the centre: (B, S, C, *size). See Foveate.
 
     `spacing` is the grid as a tensor that is already on the images' device: a captured CUDA graph must not
-    copy from the host.
+    copy from the host. It may be a part (R,) of the grid, or each image's own part (B, R).
     """
     dtype = images.dtype
     # Coordinates need more digits than half precision has: sample in float32, then come back.
@@ -177,7 +189,7 @@ class _Axis:
         self.size = images.shape[2 + axis]
         self.length = length
         kind: dict[str, Any] = {"dtype": images.dtype, "device": images.device}
-        self.spacing = spacing.to(**kind)[:, None]  # (S, 1)
+        self.spacing = spacing.to(**kind)[..., None]  # (S, 1) or (B, S, 1)
         middle = torch.full((1,), (self.size - 1) / 2, **kind) if centre is None else centre.to(**kind)
         self.centre = middle[:, None, None]  # (b, 1, 1), b = 1 or B
 
@@ -230,7 +242,7 @@ def _weights(axis: _Axis, grid: ScaleGrid, outside: Outside, antialias: bool, bl
     if blur is None:
         return matrix
     spread = (weights * (taps - (weights * taps).sum(-1, keepdim=True)) ** 2).sum(-1)  # (b, S, m)
-    missing = (blur - spread.mean(2) / axis.spacing[:, 0] ** 2).clamp_min(0)  # (b, S), each image its own
+    missing = (blur - spread.mean(2) / axis.spacing[..., 0] ** 2).clamp_min(0)  # (b, S), each image its own
     kernels = discrete_gaussian_kernels(missing.flatten(), margin).to(matrix)  # (b·S, 2·margin + 1)
     kernels = kernels.view(*missing.shape, -1)  # (b, S, 2·margin + 1)
     return torch.einsum("bsjxk,bsk->bsjx", matrix.unfold(2, 2 * margin + 1, 1), kernels)
