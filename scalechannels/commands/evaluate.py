@@ -15,6 +15,11 @@ from scalechannels.commands.train import Device, Root, Sizes, Split, require_dev
 from scalechannels.shipped import find_network
 from scalechannels.training.config import DataConfig, DataName, RunConfig
 
+Coarse = Annotated[
+    int | None,
+    Parameter(help="Faster: every so manyth channel first, then those around the winning scale. Try 3."),
+]
+
 
 def evaluate(
     folder: Annotated[
@@ -27,6 +32,7 @@ def evaluate(
         DataName | None,
         Parameter(name="--data.name", help="What to test on; by default what the run was trained on."),
     ] = None,
+    coarse: Coarse = None,
     out: Annotated[Path | None, Parameter(help="A JSON file for the whole result.")] = None,
     device: Device = None,
     root: Root = None,
@@ -43,7 +49,7 @@ def evaluate(
         require_sizes(sizes)
         if out is not None:
             require_json(out, folder)
-        result = evaluate_folder(folder, sizes, split, data, require_device(device), root)
+        result = evaluate_folder(folder, sizes, split, data, require_device(device), root, coarse)
         print(table(result))
         if out is not None:
             from scalechannels.data.storage import atomic_path
@@ -60,6 +66,7 @@ def evaluate_folder(
     name: DataName | None,
     device: str,
     root: Path | None,
+    coarse: int | None = None,
 ) -> dict[str, Any]:
     """The result of a saved network as one dictionary."""
     from functools import partial
@@ -78,7 +85,7 @@ def evaluate_folder(
     learnt = config.data if config is not None else DataConfig(name=name or "strokes")
     used = learnt if name in (None, learnt.name) else DataConfig(name=name, seed=learnt.seed)
     used = replace(used, hold_out=used.hold_out or (used.name == "cifar10" and split == "validation"))
-    network = open_network(folder).to(device)
+    network = open_network(folder, coarse).to(device)
     source = open_data(used, device, root)
     tested = source.test_sizes if sizes is None else tuple(sizes)
     with Progress(f"evaluating {folder.name}", True) as progress:
@@ -96,14 +103,19 @@ def evaluate_folder(
         "trained": list(config.data.sizes) if config is not None else None,
         "classes": list(source.classes),
         "channels": None if grid is None else list(grid),
+        "coarse": coarse,
         "environment": environment(torch.device(device)),
         "evaluation": as_json(results, split),
     }
 
 
-def open_network(folder: Path) -> Any:
-    """The network of a folder; a run that is not done yet is told from a folder without a network."""
+def open_network(folder: Path, coarse: int | None = None, sure: float = 0.99) -> Any:
+    """The network of a folder, coarse to fine where asked for.
+
+    A run that is not done yet is told from a folder without a network.
+    """
     import scalechannels
+    from scalechannels.coarse_to_fine import CoarseToFine
     from scalechannels.training.runs import CONFIG
 
     if (folder / CONFIG).exists() and not (folder / "config.json").exists():
@@ -111,7 +123,8 @@ def open_network(folder: Path) -> Any:
             f"the run in {folder} is not done; go on with scalechannels train "
             f"--config {folder / CONFIG} --out {folder.parent}"
         )
-    return scalechannels.load(folder)
+    network = scalechannels.load(folder)
+    return network if coarse is None else CoarseToFine(network, coarse, sure=sure)  # type: ignore[arg-type]
 
 
 def run_config(folder: Path) -> RunConfig | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from cyclopts import Parameter
 
 from scalechannels.commands.ending import clear_ending
+from scalechannels.commands.evaluate import Coarse
 from scalechannels.commands.train import Device, require_device
 from scalechannels.shipped import find_network
 
@@ -55,6 +56,7 @@ def predict(
     max_pixels: Annotated[
         int | None, Parameter(help="Read files of up to so many pixels; 48 million by default.")
     ] = None,
+    coarse: Coarse = None,
     device: Device = None,
 ) -> None:
     """Class, probability and estimated scale of images, and what each scale channel contributes.
@@ -77,7 +79,8 @@ def predict(
         from scalechannels.commands.evaluate import open_network
 
         network = find_network(network)
-        loaded = open_network(network).to(require_device(device))
+        # Every image is refined: its scale is told, and the coarse channels alone would tell it coarsely.
+        loaded = open_network(network, coarse, sure=1.0).to(require_device(device))
         paths = image_paths(images)
         reader = Reader(
             getattr(loaded.backbone, "channels", 3) == 1,
