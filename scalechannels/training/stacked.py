@@ -12,7 +12,6 @@ Limit: up to the order of summation; dropout draws other numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -24,10 +23,8 @@ from scalechannels.plain import PlainNetwork
 from scalechannels.pooling import ConcatScales
 from scalechannels.sliding import SlidingWindowNetwork
 from scalechannels.training.canvas import Canvas
+from scalechannels.training.products import patches, product
 from scalechannels.training.strongest import strongest_places
-
-PIECES, PIECE_ROWS = 512, 128
-"""A weight's gradient is summed over at most so many pieces of at least so many rows."""
 
 
 def stack_networks(networks: Sequence[nn.Module], height: int, width: int) -> StackedNetwork:
@@ -183,10 +180,10 @@ class _StackedBlock(nn.Module):
                 self.register_buffer(name, torch.stack([getattr(norm, name) for norm in norms]))  # (R, F)
 
     def forward(self, maps: Tensor) -> Tensor:
-        columns, size = _patches(maps, 3, self.stride)
+        columns, size = patches(maps, 3, self.stride)
         # Matrix units want a multiple of 8 columns: what the patches have more meets zeros here.
         weight = F.pad(self.weight, (0, 0, 0, columns.shape[2] - self.weight.shape[1]))
-        out = _product(columns, weight.to(maps.dtype))  # (R, N·h·w, F)
+        out = product(columns, weight.to(maps.dtype))  # (R, N·h·w, F)
         out = self._normalise(out) if self.normed else out + self.bias.to(out.dtype)
         return F.relu(out).view(*maps.shape[:2], *size, -1)
 
@@ -226,7 +223,7 @@ class _StackedLinear(nn.Module):
         self.bias = nn.Parameter(torch.stack([bias.detach() for bias in biases])[:, None])  # (R, 1, out)
 
     def forward(self, codes: Tensor) -> Tensor:
-        return _product(codes, self.weight.to(codes.dtype)) + self.bias.to(codes.dtype)
+        return product(codes, self.weight.to(codes.dtype)) + self.bias.to(codes.dtype)
 
 
 class _StackedConcat(_StackedLinear):
@@ -260,70 +257,6 @@ class _Each(nn.Module):
         for number, other in enumerate(pooled[1:], start=1):
             chosen = torch.where(self.kind.eq(number), other, chosen)
         return chosen
-
-
-def _patches(maps: Tensor, side: int, stride: int) -> tuple[Tensor, tuple[int, int]]:
-    """All side x side patches of maps (R, N, H, W, C) as rows (R, N·h·w, columns), and (h, w).
-
-    A row holds a patch, features last, up to a multiple of 8 columns; what is beyond the patch means nothing.
-    """
-    R, N, H, W, C = maps.shape
-    h, w = (H - side) // stride + 1, (W - side) // stride + 1
-    columns = -(-side * side * C // 8) * 8
-    if columns > side * side * C:  # one gather with whole rows, instead of many narrow slices
-        column = torch.arange(columns, device=maps.device) % (side * side * C)
-        within = (column // (side * C) * W + column // C % side) * C + column % C
-        row, place = torch.arange(h, device=maps.device), torch.arange(w, device=maps.device)
-        corner = (row[:, None] * W + place) * stride * C  # (h, w)
-        index = (corner[:, :, None] + within).flatten()  # (h·w·columns,)
-        return maps.flatten(2)[:, :, index].view(R, N * h * w, columns), (h, w)
-    last = (stride * (h - 1) + 1, stride * (w - 1) + 1)
-    pieces = [
-        maps[:, :, y : y + last[0] : stride, x : x + last[1] : stride]
-        for y in range(side)
-        for x in range(side)
-    ]
-    return torch.cat(pieces, dim=-1).view(R, N * h * w, columns), (h, w)
-
-
-def _product(rows: Tensor, weight: Tensor) -> Tensor:
-    """rows (R, M, in) by weight (R, in, out)."""
-    return _Product.apply(rows, weight) if rows.requires_grad else _FirstProduct.apply(rows, weight)
-
-
-class _FirstProduct(torch.autograd.Function):
-    """A batched matrix product whose weight has its gradient computed in pieces.
-
-    That gradient is a sum over all M rows into a tiny matrix, which one matrix product leaves to a few of a
-    GPU's processors; as many products and a sum, in float32, it fills them. The rows get no gradient.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, weight: Tensor) -> Tensor:
-        ctx.save_for_backward(rows, weight)
-        return torch.bmm(rows, weight)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor]:
-        rows, weight = ctx.saved_tensors
-        return None, _weight_gradient(rows, gradient).to(weight.dtype)
-
-
-class _Product(_FirstProduct):
-    """The same, with a gradient for the rows."""
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor]:
-        rows, weight = ctx.saved_tensors
-        return torch.bmm(gradient, weight.mT), _weight_gradient(rows, gradient).to(weight.dtype)
-
-
-def _weight_gradient(rows: Tensor, gradient: Tensor) -> Tensor:
-    R, M = rows.shape[:2]
-    most = max(1, min(PIECES // R, M // PIECE_ROWS))
-    pieces = max(count for count in range(1, most + 1) if M % count == 0)
-    rows, gradient = (t.reshape(R * pieces, M // pieces, -1) for t in (rows, gradient))
-    return torch.bmm(rows.mT, gradient).unflatten(0, (R, pieces)).sum(1, dtype=torch.float32)  # (R, in, out)
 
 
 def _backbone(network: nn.Module) -> ConvBackbone:

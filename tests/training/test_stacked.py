@@ -17,7 +17,7 @@ from scalechannels import ScaleChannelNetwork, ScaleGrid
 from scalechannels.backbones import CifarBackbone
 from scalechannels.data.image_set import ImageSet
 from scalechannels.pooling import MeanOverScales
-from scalechannels.training import resident, stacked
+from scalechannels.training import products, resident
 from scalechannels.training.build import build_network
 from scalechannels.training.stacked import StackedNetwork, can_stack, stack_networks
 from scalechannels.training.trainer import Trainer
@@ -200,7 +200,7 @@ def test_a_product_has_its_gradients_whatever_the_pieces(monkeypatch, double, pi
         found, wanted = (
             [rows.clone().requires_grad_(with_rows), weight.clone().requires_grad_()] for _ in range(2)
         )
-        outputs = stacked._product(*found), torch.bmm(*wanted)
+        outputs = products.product(*found), torch.bmm(*wanted)
         torch.testing.assert_close(*outputs)
         for output in outputs:
             (output * pull).sum().backward()
