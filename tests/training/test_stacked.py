@@ -191,7 +191,7 @@ def test_runs_do_not_see_each_other(name) -> None:
 
 @pytest.mark.parametrize("piece_rows", [1, 7, 60, 1000])
 def test_a_product_has_its_gradients_whatever_the_pieces(monkeypatch, double, piece_rows) -> None:
-    monkeypatch.setattr(stacked, "PIECE_ROWS", piece_rows)
+    monkeypatch.setattr(products, "PIECE_ROWS", piece_rows)
     draw = torch.Generator().manual_seed(0)
     rows, weight, pull = (
         torch.randn(R, *shape, generator=draw, dtype=double) for shape in ((60, 7), (7, 5), (60, 5))
