@@ -104,6 +104,7 @@ def test_the_plain_cnn_costs_what_the_channels_cost(tmp_path: Path) -> None:
         assert multiplications(plain.backbone) == pytest.approx(cost, rel=0.06)
         assert list(plain.grid) == pytest.approx([side / channels.foveate.window])
         assert plain.foveate.window == 4 * channels.foveate.window
+        assert plain.foveate.antialias
         assert plain(torch.rand(2, 1 if mode == "L" else 3, 50, 70)).shape == (2, 7)
 
 
