@@ -1,0 +1,143 @@
+"""What fewer channels at inference cost in accuracy and save in time, in one run.
+
+    python -m benchmarks.coarse_to_fine NETWORK [--split validation] [--ways 3,4,0.99 …] [--output FILE]
+
+all              the network as it is, all channels
+3,4,0.99         CoarseToFine(network, step=3, refine=4, sure=0.99), and so on for every --ways
+coarse alone     only the coarse channels of the first of the ways
+every second     the same weights on every second channel of the grid: what a user would do instead
+
+All of them classify the same images, at every size of the data set, and take turns: each size in another
+order. For each range of sizes: the accuracy, what is lost against all channels with its 95 % interval over
+the images (paired), and the ratio of the times. Choose on --split validation; report on test, once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.measure import environment, options, write
+from scalechannels import ScaleChannelNetwork
+from scalechannels.coarse_to_fine import CoarseToFine
+from scalechannels.commands.evaluate import open_network, run_config
+from scalechannels.shipped import find_network
+from scalechannels.training.config import DataConfig
+from scalechannels.training.datasets import open_data
+from scalechannels.training.evaluate import RANGES
+
+Way = tuple[int, int, float]
+WARM_UP = 200  # images
+
+
+def parse_way(text: str) -> Way:
+    step, refine, sure = text.split(",")
+    return int(step), int(refine), float(sure)
+
+
+def ways(network: ScaleChannelNetwork, chosen: list[str]) -> dict[str, ScaleChannelNetwork]:
+    first = parse_way(chosen[0])
+    every_second = ScaleChannelNetwork(**{**network.arguments(), "grid": network.grid[::2]})
+    return {
+        "all": network,
+        **{text: CoarseToFine(network, *parse_way(text)) for text in chosen},
+        "coarse alone": CoarseToFine(network, first[0], 0),
+        "every second": every_second.to(network.foveate.spacing.device).eval(),
+    }
+
+
+def timed(way: ScaleChannelNetwork, images: Tensor, device: torch.device) -> tuple[Tensor, float, float]:
+    """The result, the wall-clock seconds and those of the processor, which other processes disturb less."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    start, processor = time.perf_counter(), time.process_time()
+    result = way(images)
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return result, time.perf_counter() - start, time.process_time() - processor
+
+
+@torch.inference_mode()
+def measure(chosen: argparse.Namespace, device: torch.device) -> dict[str, Any]:
+    folder = find_network(chosen.network)
+    network = open_network(folder).to(device)
+    compared = ways(network, chosen.ways)
+    config = run_config(folder)
+    data = open_data(DataConfig(name=chosen.data or (config.data.name if config else "mnist")), device)
+    names = list(compared)
+    sizes: list[dict[str, Any]] = []
+    for number, size in enumerate(data.test_sizes):
+        test = data.testing(size, chosen.split)
+        images, labels = test.images[: chosen.images], test.labels[: chosen.images]
+        right: dict[str, Tensor] = {}
+        entry: dict[str, Any] = {"size": size, "images": len(images), "doubtful": {}}
+        for name in names[number % len(names) :] + names[: number % len(names)]:
+            way = compared[name]
+            if not number:
+                way(images[:WARM_UP])
+            logits, wall, processor = timed(way, images, device)
+            right[name] = logits.argmax(1) == labels
+            entry[name] = {"seconds": wall, "processor_seconds": processor}
+        for name in names:
+            entry[name]["accuracy"] = 100 * float(right[name].double().mean())
+            entry[name]["only_all_right"] = int((right["all"] & ~right[name]).sum())
+            entry[name]["only_this_right"] = int((right[name] & ~right["all"]).sum())
+        for name, way in compared.items():
+            if isinstance(way, CoarseToFine) and way.fine.shape[1]:
+                coarse = CoarseToFine(network, way.step, 0)(images[:1000])
+                entry["doubtful"][name] = float((coarse.softmax(1).amax(1) < way.sure).double().mean())
+        sizes.append(entry)
+    return {"sizes": sizes, "ranges": {name: summary(sizes, *ends, names) for name, ends in RANGES.items()}}
+
+
+def summary(sizes: list[dict[str, Any]], low: float, high: float, names: list[str]) -> dict[str, Any]:
+    """The means over a range of sizes, and the paired difference to all channels."""
+    inside = [one for one in sizes if low * (1 - 1e-9) <= one["size"] <= high * (1 + 1e-9)]
+    images = sum(one["images"] for one in inside)
+    result = {}
+    for name in names:
+        lost = sum(one[name]["only_all_right"] for one in inside)
+        won = sum(one[name]["only_this_right"] for one in inside)
+        mean = (lost - won) / images
+        # The variance of the mean of +1 (lost), −1 (won) and 0, over images: the network is given.
+        deviation = math.sqrt(max(0.0, (lost + won) / images - mean**2) / images)
+        result[name] = {
+            "accuracy": sum(one[name]["accuracy"] for one in inside) / len(inside),
+            "lost_points": 100 * mean,
+            "interval": [100 * (mean - 1.96 * deviation), 100 * (mean + 1.96 * deviation)],
+            **{
+                f"{kind}_ratio": sum(one[name][kind] for one in inside)
+                / sum(one["all"][kind] for one in inside)
+                for kind in ("seconds", "processor_seconds")
+            },
+        }
+    return result
+
+
+def main() -> None:
+    parser = options(__doc__)
+    parser.add_argument("network", type=Path, help="a run's folder, or a shipped network's name")
+    parser.add_argument("--data", choices=("mnist", "strokes", "cifar10"), help="by default the run's own")
+    parser.add_argument("--split", choices=("validation", "test"), default="validation")
+    parser.add_argument("--images", type=int, help="only so many of each size")
+    parser.add_argument("--ways", nargs="+", default=["3,4,0.99"], help="step,refine,sure")
+    chosen = parser.parse_args()
+    device = torch.device(chosen.device)
+    report = {
+        "environment": environment(device),
+        "network": find_network(chosen.network).name,
+        "split": chosen.split,
+        "goal": "at most 0.05 points lost on [1/2,4] at no more than half of the time",
+        **measure(chosen, device),
+    }
+    write(report, chosen.output)
+
+
+if __name__ == "__main__":
+    main()
