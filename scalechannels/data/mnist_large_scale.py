@@ -17,17 +17,20 @@ where it leaves them open.
 
 from __future__ import annotations
 
+import itertools
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from scalechannels.data.banded import Banded
 from scalechannels.data.image_set import ImageSet
-from scalechannels.data.rescale import KERNEL_RADIUS, as_scales, full_precision, rescaling_matrices
+from scalechannels.data.rescale import KERNEL_RADIUS, as_scales, full_precision, reflect, rescaling_matrices
 from scalechannels.data.sources import Mnist, load_mnist
 
 SIZE = 112
@@ -128,26 +131,16 @@ def large_scale(
     if size < 1:
         raise ValueError(f"an image size of one pixel or more is needed, got {size}")
     scales = as_scales(scale, len(images), images.device)
-    on_cpu = images.device.type == "cpu"
-    chunk = chunk or (64 if on_cpu else 1024)
-    # numpy asks for large pages, which the system hands out several times faster.
-    shape = (len(images), 1, size, size)
-    result = (
-        torch.from_numpy(np.empty(shape, np.float32)) if on_cpu else torch.empty(shape, device=images.device)
-    )
-    with full_precision():
-        if len(scales) == 1:
-            maps = _maps(scales, images.shape[-1], size)
-            for start in range(0, len(images), chunk):
-                part = slice(start, start + chunk)
-                _make(images[part], maps, result[part, 0])
-        else:
-            # Similar scales go together: a chunk is computed in a frame that fits its largest digit.
-            for chosen in scales.argsort().split(chunk):
-                made = result.new_empty(len(chosen), size, size)
-                _make(images[chosen], _maps(scales[chosen], images.shape[-1], size), made)
-                result[chosen, 0] = made
-    return result
+    shape = (len(images), size, size)
+    if images.device.type == "cpu":
+        # numpy asks for large pages, which the system hands out several times faster.
+        result = torch.from_numpy(np.empty(shape, np.float32))
+        _fill(result, images, scales, chunk or 48, np)
+    else:
+        result = torch.empty(shape, device=images.device)
+        with full_precision():
+            _fill(result, images, scales, chunk or 1024, torch)
+    return result[:, None]
 
 
 def balanced_subset(labels: Tensor, samples: int, seed: int) -> Tensor:
@@ -166,67 +159,114 @@ def balanced_subset(labels: Tensor, samples: int, seed: int) -> Tensor:
     return shuffled[turns.argsort(stable=True)][:samples]
 
 
-def smoothing_factors(variances: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Smoothing of `size` pixels by the discrete Gaussian, mirrored at the border, as two factors in float64:
-    image to frequencies, damped (S, frequencies, size), and back (1, size, frequencies).
+def smoothing_matrices(variances: Tensor, size: int) -> Tensor:
+    """Smoothing of `size` pixels by the discrete Gaussian, mirrored at the border: float64 (S, size, size).
 
     Cosines are the eigenvectors of every mirrored convolution, and the discrete Gaussian of variance t has
-    the eigenvalue exp(t (cos θ − 1)) at the frequency θ. So the infinite kernel is applied without a cut, at
-    a cost that does not depend on t. Equal to `scale_space.discrete_gaussian_kernel`, mirrored.
+    the eigenvalue exp(t (cos θ − 1)) at the frequency θ. Summed, they are the infinite kernel without a cut.
+    Equal to `scale_space.discrete_gaussian_kernel`, mirrored.
     """
     if size == 1:  # one pixel and its mirror images: nothing to smooth
-        return variances.new_ones(len(variances), 1, 1).double(), variances.new_ones(1, 1, 1).double()
-    pixels = torch.arange(size, dtype=torch.float64, device=variances.device)
-    theta = math.pi / (size - 1) * pixels
-    cosines = torch.cos(theta * pixels[:, None])  # (size, frequencies), symmetric
-    ends = torch.ones_like(pixels)
+        return variances.new_ones(len(variances), 1, 1).double()
+    pixels = torch.arange(size, device=variances.device)
+    theta = math.pi / (size - 1) * pixels.double()
+    ends = torch.ones_like(theta)
     ends[[0, -1]] = 0.5  # with its mirror image an edge pixel counts once, every other one twice
     eigenvalues = torch.exp(variances.double()[:, None] * (torch.cos(theta) - 1))  # (S, frequencies)
-    return (eigenvalues * ends)[..., None] * cosines * (2 / (size - 1) * ends), cosines[None]
+    kernels = eigenvalues * ends / (size - 1) @ torch.cos(theta[:, None] * pixels)  # (S, distances)
+    straight, mirrored = pixels[:, None] - pixels, pixels[:, None] + pixels
+    return (kernels[:, reflect(straight, size)] + kernels[:, reflect(mirrored, size)]) * ends
 
 
-def _maps(scales: Tensor, digit: int, size: int) -> tuple[Tensor, ...]:
-    """The matrices of each scale, to be applied in turn to rows and columns; the first one rescales.
+def _fill(result: Tensor, images: Tensor, scales: Tensor, chunk: int, library: Any) -> None:
+    """Writes all images into `result` (N, size, size), with the arrays of numpy or of torch."""
+    count, size, digit = *result.shape[:2], images.shape[-1]
+    one_scale = len(scales) == 1
+    shared = _products(scales, digit, size, library) if one_scale else None
+    # Similar scales go together: a chunk is computed in a frame that fits its largest digit.
+    order = None if one_scale else scales.argsort()
+
+    def array(tensor: Tensor) -> Any:
+        return tensor.numpy() if library is np else tensor
+
+    def make(first: int) -> None:
+        scratch = array(result.new_empty(2, chunk * max(size, digit) ** 2))
+        for start in range(first, min(first + stretch, count), chunk):
+            part = slice(start, start + chunk)
+            if order is None:
+                _make(array(images[part].float()), shared, array(result[part]), scratch)
+            else:
+                chosen = order[part]
+                made = result.new_empty(len(chosen), size, size)
+                products = _products(scales[chosen], digit, size, library)
+                _make(array(images[chosen].float()), products, array(made), scratch)
+                result[chosen] = made
+
+    # Threads over images, not within products: those are too small to be shared. Each one writes stretches of
+    # many pages, as a page that two of them ask for at once is prepared twice.
+    threads = torch.get_num_threads() if library is np else 1
+    stretch = 8 * chunk
+    firsts = range(0, count, stretch)
+    if min(threads, len(firsts)) > 1:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(make, firsts))
+    else:
+        for first in firsts:
+            make(first)
+
+
+def _products(scales: Tensor, digit: int, size: int, library: Any) -> tuple[list[Banded], list[Banded]]:
+    """The products that rescale, and those that smooth, for one scale or for one each.
 
     They are cut to what is not background: the rescaled digit lies in `support` pixels, the smoothed one in
-    `frame` pixels about the centre. Where smoothing leaves few frequencies, its matrix comes in two factors,
-    image to frequencies and back, which is less to multiply.
+    `frame` pixels about the centre.
     """
     largest, smallest = float(scales.max()), float(scales.min())
     half = largest * (digit - 1) / 2 + KERNEL_RADIUS * max(1.0, largest)
     support = min(size, 2 * math.ceil(half) + size % 2)
-    spread = math.ceil(5 * SMOOTHING * largest) + 2  # what is beyond it weighs less than 1e-6
+    spread = math.ceil(4.4 * SMOOTHING * largest) + 1
     frame = min(size, support + 2 * spread)
+    inside = slice((frame - support) // 2, (frame + support) // 2)
     rescaling = rescaling_matrices(scales, digit, support)
-    analysis, synthesis = smoothing_factors((SMOOTHING * scales) ** 2, frame)
-    analysis = analysis[..., (frame - support) // 2 :][..., :support]
-    kept = math.ceil(frame * 5.3 / (math.pi * SMOOTHING * smallest))  # eigenvalues beyond are below 1e-6
-    if 2 * kept > frame:
-        maps = [rescaling, synthesis @ analysis]
+    variances = (SMOOTHING * scales) ** 2
+    smoothing = smoothing_matrices(variances, frame)[..., inside]
+    rows, columns = Banded.of(smoothing, "rows", library), Banded.of(smoothing, "columns", library)
+    if math.exp(-((SMOOTHING * smallest) ** 2)) < 1e-5:
+        # Half of the smoothing leaves so little detail that every second row can stand for two.
+        halfway = smoothing_matrices(variances / 2, frame)
+        smooth = [
+            Banded.of(halfway[:, ::2, inside], "rows", library),
+            columns,
+            Banded.of(2 * halfway[:, :, ::2], "rows", library),
+        ]
     else:
-        maps = [rescaling, analysis[:, :kept], synthesis[..., :kept]]
-    # A matrix that all images share goes without the axis of images: one large product, not many small ones.
-    return tuple(matrix.float()[0] if len(matrix) == 1 else matrix.float() for matrix in maps)
+        smooth = [rows, columns]
+    return [Banded.of(rescaling, "columns", library), Banded.of(rescaling, "rows", library)], smooth
 
 
-def _make(digits: Tensor, maps: tuple[Tensor, ...], result: Tensor) -> None:
-    """Writes the images of a chunk of digits (N, n, n) into `result` (N, size, size)."""
-    rescaling, *smoothing = maps
-    images = (rescaling @ digits.float() @ rescaling.mT).clamp_(0, 256)  # (N, support, support)
-    for matrix in smoothing:
-        images = matrix @ images @ matrix.mT  # finally (N, frame, frame)
-    darkest = images.amin((1, 2), keepdim=True)
-    contrast = images.amax((1, 2), keepdim=True) - darkest
-    gain = torch.where(contrast > 1e-3, 255 * GAIN / contrast, 0)  # an empty image stays background
-    images.mul_(gain).sub_(darkest * gain + GAIN * MIDDLE)
-    if images.device.type == "cpu":
-        np.arctan(
-            images.numpy(), out=images.numpy()
-        )  # uses wider registers than torch's: several times faster
-    else:
-        images.atan_()
+def _make(digits: Any, products: Any, result: Any, scratch: Any) -> None:
+    """Writes the images of a chunk of digits (N, n, n) into `result` (N, size, size).
+
+    On a CPU numpy's arctan uses wider registers than torch's: several times faster.
+    """
+    library: Any = np if isinstance(digits, np.ndarray) else torch
+    rescaling, smoothing = products
+    memory = itertools.cycle(scratch)
+    images = digits
+    for product in rescaling:
+        images = product(images, next(memory))  # finally (N, support, support)
+    library.clip(images, 0, 256, out=images)
+    for product in smoothing:
+        images = product(images, next(memory))  # finally (N, frame, frame)
+    pixels = images.reshape(len(images), -1)
+    darkest, brightest = library.amin(pixels, 1)[:, None, None], library.amax(pixels, 1)[:, None, None]
+    contrast = library.where(brightest - darkest > 1e-2, brightest - darkest, math.inf)
+    gain = 255 * GAIN / contrast  # none for an empty image, which stays background
+    library.multiply(images, gain, out=images)
+    library.subtract(images, darkest * gain + GAIN * MIDDLE, out=images)
+    library.arctan(images, out=images)
     margin = (result.shape[-1] - images.shape[-1]) // 2
     if margin:
-        result.fill_(BACKGROUND)
+        result[:] = BACKGROUND
     inside = slice(margin, result.shape[-1] - margin)
-    torch.mul(images, 2 / math.pi, out=result[:, inside, inside])
+    library.multiply(images, 2 / math.pi, out=result[:, inside, inside])
