@@ -144,6 +144,9 @@ def resample(
     if outside == "constant":  # one ring of the constant, whose border then goes on for ever
         exact = F.pad(exact, (1, 1, 1, 1), value=fill)
         centres = None if centres is None else centres + 1
+    weighted = antialias or blur is not None
+    if weighted and centres is None and not torch.compiler.is_compiling():  # a graph keeps a free size
+        exact = _within_reach(exact, grid, size, blur)
     axes = [
         _Axis(
             exact,
@@ -155,7 +158,7 @@ def resample(
         for axis, length in enumerate(size)
     ]
     with torch.autocast(images.device.type, enabled=False):
-        if antialias or blur is not None:
+        if weighted:
             stack = _weighted(exact, grid, axes, outside, antialias, blur)
         else:
             stack = _bilinear(exact, axes, outside)
@@ -225,6 +228,20 @@ def _weighted(
     if len(rows) == 1:
         return torch.einsum("shy,bcyx,swx->bschw", rows[0], images, columns[0])
     return torch.einsum("bshy,bcyx,bswx->bschw", rows, images, columns)
+
+
+def _within_reach(images: Tensor, grid: ScaleGrid, size: tuple[int, int], blur: float | None) -> Tensor:
+    """The images without what no window reaches: dense weights would multiply it all by zero.
+
+    As much is cut on both sides, so that the centre stays the centre.
+    """
+    margin = 0 if blur is None else len(discrete_gaussian_kernel(blur)) // 2
+    for axis, length in enumerate(size, start=2):
+        pixels = images.shape[axis]
+        reach = grid.maximum * ((length - 1) / 2 + margin) + max(1.0, grid.maximum) + 1
+        spare = max(0, math.floor((pixels - 1) / 2 - reach))
+        images = images.narrow(axis, spare, pixels - 2 * spare)
+    return images
 
 
 def _weights(axis: _Axis, grid: ScaleGrid, outside: Outside, antialias: bool, blur: float | None) -> Tensor:

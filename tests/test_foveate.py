@@ -63,6 +63,23 @@ def test_each_images_own_channels_equal_the_reference(antialias: bool, outside: 
         torch.testing.assert_close(stack, expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("options", [{"antialias": True}, {"blur": 0.8}, {"antialias": True, "blur": 0.5}])
+@pytest.mark.parametrize("size", [(90, 85), (81, 104)], ids=str)
+@pytest.mark.parametrize("outside", OUTSIDE)
+def test_pixels_that_no_window_reaches_are_not_looked_at(options, outside: str, size: tuple[int, int]):
+    """They cost nothing, and what is in them does not matter: zero times infinity would."""
+    images, grid = random_images(2, 1, *size), ScaleGrid.of(0.7, 2.5)
+    foveate = Foveate(grid, 5, outside=outside, fill=0.3, **options)
+    if "blur" not in options:
+        expected = reference.foveate(images, grid, 5, outside=outside, fill=0.3, **options)
+        torch.testing.assert_close(foveate(images), expected, rtol=0, atol=1e-12)
+    beyond = images.clone()
+    beyond[:, :, 0], beyond[:, :, -1] = math.inf, math.nan
+    torch.testing.assert_close(foveate(beyond), foveate(images), rtol=0, atol=0)
+    around = torch.tensor([[side - 1 for side in size]], dtype=torch.float64).expand(2, 2) / 2
+    torch.testing.assert_close(foveate(images), foveate(images, around), rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("blur", [None, 0.8])
 def test_a_part_of_the_channels_is_that_part_of_the_stack(blur: float | None):
     images, foveate = random_images(3, 1, 20, 17), Foveate(GRID, 6, blur=blur)
