@@ -219,6 +219,8 @@ def test_the_verdict_is_what_the_images_can_tell() -> None:
     assert helps.text.startswith(
         "Scale channels help on these images: 90 % against 25 %"
     )  # size 1 not counted
+    assert "At the images' own size the plain CNN is better, 100 % against 50 %." in helps.text
+    assert "own size" not in verdict(result_of([90, 80, 90], [20, 90, 30])).text  # 50 images cannot tell
     assert verdict(result_of([20, 99, 20], [90, 99, 90])).text.startswith("Scale channels do not help")
     unclear = verdict(result_of([60, 99, 60], [50, 99, 50]))
     assert "50 images cannot tell them apart" in unclear.text

@@ -54,8 +54,7 @@ def verdict(result: Mapping[str, Any]) -> Verdict:
         return Verdict(f"The {name} find {mean:.0f} % right, {over}.", mean, None, None)
     other = sum(columns[PLAIN][size] for size in sizes) / len(sizes)
     images = result["images"]["kept"]
-    shares = [value / 100 for value in (mean, other)]
-    margin = 200 * math.sqrt(sum(share * (1 - share) for share in shares) / images)
+    margin = _margin(mean, other, images)
     told = f"{mean:.0f} % against {other:.0f} % for a plain CNN of equal cost, {over}"
     if mean - other > margin:
         text = f"Scale channels help on these images: {told}."
@@ -63,7 +62,15 @@ def verdict(result: Mapping[str, Any]) -> Verdict:
         text = f"Scale channels do not help on these images: {told}."
     else:
         text = f"No clear difference on these images: {told}; {images} images cannot tell them apart."
+    own = [columns[one].get(1.0) for one in (name, PLAIN)]
+    if own[0] is not None and own[1] is not None and own[1] - own[0] > _margin(own[0], own[1], images):
+        text += f" At the images' own size the plain CNN is better, {own[1]:.0f} % against {own[0]:.0f} %."
     return Verdict(text, mean, other, margin)
+
+
+def _margin(one: float, other: float, images: int) -> float:
+    """Twice the standard error of the difference of two accuracies in per cent."""
+    return 200 * math.sqrt(sum(share * (1 - share) for share in (one / 100, other / 100)) / images)
 
 
 def own_images_page(
