@@ -11,7 +11,6 @@ from PIL import Image
 from torch import Tensor, nn
 
 from scalechannels import (
-    ConcatScales,
     LogMeanExpOverScales,
     MaxOverScales,
     MeanOverScales,
@@ -265,9 +264,10 @@ def test_it_is_not_saved_but_the_network_is(tmp_path: Path) -> None:
         CoarseToFine(fovlse(GRID)).save_pretrained(tmp_path / "net")
 
 
-def test_a_pooling_with_weights_is_the_only_one_refused() -> None:
-    assert isinstance(CoarseToFine(fovlse(GRID)).pool, LogMeanExpOverScales)
-    assert not any(isinstance(pool, ConcatScales) for pool in POOLS)
+def test_by_default_all_channels_up_to_the_coarse_neighbours_are_refined() -> None:
+    fast = CoarseToFine(fovlse(ScaleGrid(0.5, 8, ratio=2**0.25)), 3)
+    assert fast.coarse.tolist() == [0, 3, 6, 9, 12, 15]
+    assert sorted(fast.fine[2].tolist()) == [4, 5, 7, 8]
 
 
 # The commands
