@@ -10,7 +10,8 @@ batch       1 to 1024 images of 112 x 112 (in training on a CPU up to 256), 17 s
 
 The network is the paper's with log-mean-exp pooling; a training step is forward, backward and Adam, eager and
 in float32. One configuration at a time: on a CPU each in a process of its own, since its high-water mark of
-memory never falls. Memory is what is needed above the network and its input. Times are medians.
+memory never falls. Memory is what is needed above the network and its input. All are measured in three
+rounds, forwards and backwards; times are medians.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import multiprocessing
 import statistics
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -34,6 +36,7 @@ Mode = Literal["inference", "training", "antialiased inference", "reading"]
 CHANNELS = (1, 2, 3, 5, 9, 17, 33, 65)
 SIDES = (112, 256, 512, 1024, 2048)
 BATCHES = (1, 4, 16, 64, 256, 1024)
+ROUNDS = 3
 RESULTS = Path(__file__).parent / "results"
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "cost.png"
 
@@ -100,7 +103,8 @@ def training_step(network: ScaleChannelNetwork) -> Callable[[torch.Tensor, torch
     return step
 
 
-def measure(case: Case, name: str, repeats: int) -> dict[str, Any]:
+def measure(case: Case, name: str, repeats: int) -> tuple[list[float], float]:
+    """Seconds, each time, and the megabytes above the network and its input."""
     device = torch.device(name)
     work, warm_up = work_of(case, device)
     warm_up()
@@ -115,27 +119,33 @@ def measure(case: Case, name: str, repeats: int) -> dict[str, Any]:
         before = _status("VmRSS")
         work()
         above = _status("VmHWM") - before
-    taken = [seconds(work, device) for _ in range(repeats)]
-    return {
-        **asdict(case),
-        "seconds": statistics.median(taken),
-        "all_seconds": taken,
-        "megabytes": max(0, above) / 1e6,
-    }
+    return [seconds(work, device) for _ in range(repeats)], max(0, above) / 1e6
 
 
 def measure_all(device: torch.device, repeats: int) -> dict[str, list[dict[str, Any]]]:
+    """Every case in several rounds, forwards and backwards: what disturbs for a while hits no curve alone."""
     chosen = cases(device.type == "cuda")
-    if device.type == "cuda":
-        return {axis: [measure(case, str(device), repeats) for case in some] for axis, some in chosen.items()}
+    every = list(dict.fromkeys(case for some in chosen.values() for case in some))
+    taken: dict[Case, list[tuple[list[float], float]]] = {case: [] for case in every}
     # The server has imported torch and computed nothing: its children start at once, and fresh.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["benchmarks.forward"])  # which imports all that is needed here
-    found: dict[str, list[dict[str, Any]]] = {}
-    with context.Pool(1, maxtasksperchild=1) as pool:
-        for axis, some in chosen.items():
-            found[axis] = [pool.apply(measure, (case, "cpu", repeats)) for case in some]
-    return found
+    context.set_forkserver_preload(["benchmarks.forward"])
+    with nullcontext() if device.type == "cuda" else context.Pool(1, maxtasksperchild=1) as pool:
+        for number in range(ROUNDS):
+            for case in every[:: (-1) ** number]:
+                given = (case, str(device), repeats)
+                taken[case].append(measure(*given) if pool is None else pool.apply(measure, given))
+    return {axis: [entry(case, taken[case]) for case in some] for axis, some in chosen.items()}
+
+
+def entry(case: Case, rounds: list[tuple[list[float], float]]) -> dict[str, Any]:
+    times = [one for some, _ in rounds for one in some]
+    return {
+        **asdict(case),
+        "seconds": statistics.median(times),
+        "all_seconds": times,
+        "megabytes": statistics.median(megabytes for _, megabytes in rounds),
+    }
 
 
 def line_through(points: list[tuple[float, float]]) -> dict[str, float]:
@@ -169,7 +179,7 @@ def summary(found: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = options(__doc__, repeats=9)
+    parser = options(__doc__, repeats=5)
     parser.add_argument("--plot", action="store_true", help="draw what was measured before")
     chosen = parser.parse_args()
     if chosen.plot:
