@@ -12,9 +12,10 @@ import json
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args
 
 from scalechannels.scales import ScaleGrid
+from scalechannels.training.options import changed, filled, from_dict, read_toml, to_toml
 
 DataName = Literal["strokes", "mnist", "cifar10", "folder"]
 NetworkName = Literal["fovavg", "fovmax", "fovlse", "fovconc", "swmax", "cnn"]
@@ -284,13 +285,13 @@ class RunConfig:
         if self.training.phases > 1 and self.network.name in ("cnn", "swmax"):
             raise ValueError(f"training.phases is for foveated networks, not {self.network.name}")
         schedule = self.training.schedule or ("cosine" if cifar else "step")
-        network = _filled(self.network, low=0.5, high=2.0 if cifar else 8.0, dropout=0.0 if cifar else 0.15)
+        network = filled(self.network, low=0.5, high=2.0 if cifar else 8.0, dropout=0.0 if cifar else 0.15)
         ScaleGrid(network.low, network.high, ratio=network.ratio)  # an impossible one is told before any work
         rate = 1e-3 if cifar else 3e-4 if self.network.name == "swmax" else 3e-3
         return RunConfig(
-            _filled(self.data, samples=10_000 if self.data.name == "strokes" else None),
+            filled(self.data, samples=10_000 if self.data.name == "strokes" else None),
             network,
-            _filled(
+            filled(
                 self.training,
                 epochs=103 if cifar else 20,
                 batch=256 if cifar else 16,
@@ -320,7 +321,7 @@ class RunConfig:
         """
         sizes = "-".join(f"{size:g}" for size in self.data.sizes)
         canonical = RunConfig.from_dict(self.as_dict())  # 2 and 2.0 are the same size
-        digest = hashlib.sha256(json.dumps(_changed(canonical), sort_keys=True).encode()).hexdigest()[:8]
+        digest = hashlib.sha256(json.dumps(changed(canonical), sort_keys=True).encode()).hexdigest()[:8]
         return f"{self.network.name}-{self.data.name}-tr{sizes}-seed{self.training.seed}-{digest}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -329,90 +330,19 @@ class RunConfig:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> RunConfig:
         """The run of a nested dictionary; unknown keys and wrong types are errors."""
-        return _from_dict(cls, values, "")
+        return from_dict(cls, values, "")
 
     def to_toml(self) -> str:
-        tables = [
-            f"[{section}]\n"
-            + "".join(f"{key} = {_toml(value)}\n" for key, value in fields.items() if value is not None)
-            for section, fields in self.as_dict().items()
-        ]
-        return "\n".join(tables)
+        return to_toml(self.as_dict())
 
     @classmethod
     def from_toml(cls, path: Path | str) -> RunConfig:
         """The run of a config file."""
-        try:
-            import tomllib
-        except ModuleNotFoundError:  # Python 3.10
-            import tomli as tomllib  # type: ignore
-        try:
-            with open(path, "rb") as file:
-                values = tomllib.load(file)
-        except tomllib.TOMLDecodeError as error:
-            raise ValueError(f"{path} is no valid TOML: {error}") from error
+        values = read_toml(path)
         try:
             return cls.from_dict(values)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
-
-
-def _changed(config: Any) -> dict[str, Any]:
-    """The fields of a dataclass, and of those within it, that are not at their defaults and are compared."""
-    changed = {}
-    for entry in dataclasses.fields(config):
-        value = getattr(config, entry.name)
-        if entry.compare and value != entry.default:
-            changed[entry.name] = _changed(value) if dataclasses.is_dataclass(value) else value
-    return changed
-
-
-def _filled(config: Any, **defaults: Any) -> Any:
-    return dataclasses.replace(
-        config, **{key: value for key, value in defaults.items() if getattr(config, key) is None}
-    )
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    return json.dumps(value)  # the two agree on strings, numbers and booleans
-
-
-def _from_dict(cls: Any, values: Any, place: str) -> Any:
-    if not isinstance(values, dict):
-        raise ValueError(f"[{place}] is a table of options, got {values!r}")
-    hints = get_type_hints(cls)
-    unknown = sorted(set(values) - set(hints))
-    if unknown:
-        named = ", ".join(f"{place}.{key}" if place else key for key in unknown)
-        raise ValueError(f"unknown option {named}; known in {place or 'a run'}: {', '.join(hints)}")
-    return cls(
-        **{key: _converted(hints[key], value, f"{place}.{key}".strip(".")) for key, value in values.items()}
-    )
-
-
-def _converted(hint: Any, value: Any, place: str) -> Any:
-    if dataclasses.is_dataclass(hint):
-        return _from_dict(hint, value, place)
-    options = (
-        get_args(hint) if get_origin(hint) not in (None, tuple, Literal) else (hint,)
-    )  # a union's members
-    for option in options:
-        if option is type(None) and value is None:
-            return None
-        if get_origin(option) is Literal and value in get_args(option):
-            return value
-        if get_origin(option) is tuple and isinstance(value, (list, tuple)):
-            return tuple(_converted(get_args(option)[0], item, place) for item in value)
-        if option is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(value)
-        if option in (int, bool, str) and type(value) is option:
-            return value
-    accepted = " or ".join(
-        str(get_args(o) if get_origin(o) is Literal else getattr(o, "__name__", o)) for o in options
-    )
-    raise ValueError(f"{place} takes {accepted}, got {value!r}")
 
 
 def _require_seed(name: str, seed: int) -> None:

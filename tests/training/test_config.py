@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig, _changed
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.options import changed
 
 PAPER = {"epochs": 20, "batch": 16, "rate": 3e-3, "floor": 5e-5, "schedule": "step", "period": 2}
 CIFAR = {"epochs": 103, "batch": 256, "rate": 1e-3, "floor": 5e-5, "schedule": "cosine", "period": 75}
@@ -220,9 +221,9 @@ def test_only_what_differs_from_the_defaults_names_a_run() -> None:
 
     plain = RunConfig(training=TrainingConfig(seed=3))
     later = RunConfig(training=Later(seed=3))
-    assert _changed(later) == _changed(plain)
-    assert _changed(plain)["training"] == {"seed": 3}
-    assert _changed(RunConfig(training=Later(added=1)))["training"] == {"added": 1}
+    assert changed(later) == changed(plain)
+    assert changed(plain)["training"] == {"seed": 3}
+    assert changed(RunConfig(training=Later(added=1)))["training"] == {"added": 1}
 
 
 @pytest.mark.parametrize(
