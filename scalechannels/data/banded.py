@@ -1,9 +1,9 @@
-"""Products of many images with matrices that are zero except near their diagonal, as in smoothing.
+"""Products of many images with matrices that are zero except near their diagonal, as those that smooth.
 
-The matrix is cut into blocks of a few rows, each without the zeros beside it. That is half of the work or
-less, and on a CPU numpy multiplies such small matrices, image by image, at the speed of large ones: they stay
-in the cache, and they are too small for the linear algebra library to spread over threads of its own. A GPU
-rather has one large product; there the same lines run in torch with a single block.
+A matrix is cut into blocks of a few rows, each without the zeros beside it. That is half of the work or less,
+and on a CPU numpy multiplies such small matrices, image by image, at the speed of large ones: they stay in
+the cache, and they are too small for its linear algebra to spread over threads. A GPU rather has one large
+product; there the same lines run in torch with a single block.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-BLOCK = 16  # rows: as many floats as the widest registers hold
-NEGLIGIBLE = 1e-6  # weights up to this count as zero
+BLOCK = 16  # rows; as many floats as the widest registers hold
+NEGLIGIBLE = 1e-6  # smaller weights count as zero
 
 
 class Banded(NamedTuple):
@@ -30,19 +30,24 @@ class Banded(NamedTuple):
     def of(cls, matrices: Tensor, axis: Literal["rows", "columns"], library: Any) -> Banded:
         """From (1, pixels out, pixels in), or (N, ...) for N images, for the arrays of numpy or torch."""
         length = matrices.shape[1]
+        weights: Any = matrices.float() if axis == "rows" else matrices.float().mT
+        weights = weights[0] if len(weights) == 1 else weights
+        if library is torch:
+            return cls(axis, length, [(slice(None), slice(None), weights)])
+        weights = weights.numpy()
+        used: Any = (matrices.numpy() > NEGLIGIBLE).any(0) | (matrices.numpy() < -NEGLIGIBLE).any(0)
         blocks = []
-        for start in range(0, length, BLOCK if library is np else length):
-            out = slice(start, start + BLOCK if library is np else length)
-            into = _band(matrices[:, out]) if library is np else slice(None)
-            weights = matrices[:, out, into].float()
-            weights = (weights if axis == "rows" else weights.mT).contiguous()
-            weights = weights[0] if len(weights) == 1 else weights
-            blocks.append((out, into, weights.numpy() if library is np else weights))
+        for start in range(0, length, BLOCK):
+            out = slice(start, start + BLOCK)
+            columns = used[out].any(0).nonzero()[0]
+            into = slice(columns[0], columns[-1] + 1) if len(columns) else slice(1)
+            part = weights[..., out, into] if axis == "rows" else weights[..., into, out]
+            blocks.append((out, into, np.ascontiguousarray(part)))
         return cls(axis, length, blocks)
 
     def __call__(self, images: Any, memory: Any) -> Any:
         """The product with images (N, rows, columns), written into the beginning of `memory`."""
-        library = np if isinstance(images, np.ndarray) else torch
+        library: Any = np if isinstance(images, np.ndarray) else torch
         shape = [*images.shape]
         shape[1 if self.axis == "rows" else 2] = self.length
         result = memory[: math.prod(shape)].reshape(shape)
@@ -52,9 +57,3 @@ class Banded(NamedTuple):
             else:
                 library.matmul(images[:, :, into], weights, out=result[:, :, out])
         return result
-
-
-def _band(matrices: Tensor) -> slice:
-    """From the first to the last column with a weight."""
-    columns = (matrices.abs() > NEGLIGIBLE).any(0).any(0).nonzero()
-    return slice(int(columns[0]), int(columns[-1]) + 1) if len(columns) else slice(0, 1)

@@ -22,6 +22,7 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -30,7 +31,7 @@ from torch import Tensor
 
 from scalechannels.data.banded import Banded
 from scalechannels.data.image_set import ImageSet
-from scalechannels.data.rescale import KERNEL_RADIUS, as_scales, full_precision, reflect, rescaling_matrices
+from scalechannels.data.rescale import KERNEL_RADIUS, as_scales, full_precision, rescaling_matrices
 from scalechannels.data.sources import Mnist, load_mnist
 
 SIZE = 112
@@ -135,7 +136,7 @@ def large_scale(
     if images.device.type == "cpu":
         # numpy asks for large pages, which the system hands out several times faster.
         result = torch.from_numpy(np.empty(shape, np.float32))
-        _fill(result, images, scales, chunk or 48, np)
+        _fill(result, images, scales, chunk or 32, np)
     else:
         result = torch.empty(shape, device=images.device)
         with full_precision():
@@ -162,57 +163,67 @@ def balanced_subset(labels: Tensor, samples: int, seed: int) -> Tensor:
 def smoothing_matrices(variances: Tensor, size: int) -> Tensor:
     """Smoothing of `size` pixels by the discrete Gaussian, mirrored at the border: float64 (S, size, size).
 
-    Cosines are the eigenvectors of every mirrored convolution, and the discrete Gaussian of variance t has
-    the eigenvalue exp(t (cos θ − 1)) at the frequency θ. Summed, they are the infinite kernel without a cut.
-    Equal to `scale_space.discrete_gaussian_kernel`, mirrored.
+    An image with its mirror image repeats after 2·size − 2 pixels, and the discrete Gaussian of variance t
+    damps the frequency θ by exp(t (cos θ − 1)). So the infinite kernel is found without a cut. Equal to
+    `scale_space.discrete_gaussian_kernel`, mirrored.
     """
     if size == 1:  # one pixel and its mirror images: nothing to smooth
         return variances.new_ones(len(variances), 1, 1).double()
-    pixels = torch.arange(size, device=variances.device)
-    theta = math.pi / (size - 1) * pixels.double()
-    ends = torch.ones_like(theta)
-    ends[[0, -1]] = 0.5  # with its mirror image an edge pixel counts once, every other one twice
-    eigenvalues = torch.exp(variances.double()[:, None] * (torch.cos(theta) - 1))  # (S, frequencies)
-    kernels = eigenvalues * ends / (size - 1) @ torch.cos(theta[:, None] * pixels)  # (S, distances)
-    straight, mirrored = pixels[:, None] - pixels, pixels[:, None] + pixels
-    return (kernels[:, reflect(straight, size)] + kernels[:, reflect(mirrored, size)]) * ends
+    period = 2 * size - 2
+    theta = 2 * math.pi / period * torch.arange(size, dtype=torch.float64, device=variances.device)
+    damping = torch.exp(variances.double()[:, None] * (torch.cos(theta) - 1))  # (S, frequencies)
+    kernels = torch.fft.irfft(damping, period).repeat(1, 2)  # the weight of each distance, two periods
+    windows = kernels.unfold(1, size, 1)  # (S, first distance, size)
+    straight = windows[:, period - size + 1 : period + 1].flip(2)  # from pixel j to pixel i: i − j
+    mirrored = windows[:, :size]  # from its mirror image: i + j
+    matrices = straight + mirrored
+    matrices[:, :, :: size - 1] /= 2  # an edge pixel is its own mirror image
+    return matrices
 
 
 def _fill(result: Tensor, images: Tensor, scales: Tensor, chunk: int, library: Any) -> None:
     """Writes all images into `result` (N, size, size), with the arrays of numpy or of torch."""
-    count, size, digit = *result.shape[:2], images.shape[-1]
-    one_scale = len(scales) == 1
-    shared = _products(scales, digit, size, library) if one_scale else None
-    # Similar scales go together: a chunk is computed in a frame that fits its largest digit.
-    order = None if one_scale else scales.argsort()
 
     def array(tensor: Tensor) -> Any:
         return tensor.numpy() if library is np else tensor
 
-    def make(first: int) -> None:
-        scratch = array(result.new_empty(2, chunk * max(size, digit) ** 2))
-        for start in range(first, min(first + stretch, count), chunk):
-            part = slice(start, start + chunk)
-            if order is None:
-                _make(array(images[part].float()), shared, array(result[part]), scratch)
-            else:
-                chosen = order[part]
-                made = result.new_empty(len(chosen), size, size)
-                products = _products(scales[chosen], digit, size, library)
-                _make(array(images[chosen].float()), products, array(made), scratch)
-                result[chosen] = made
-
-    # Threads over images, not within products: those are too small to be shared. Each one writes stretches of
-    # many pages, as a page that two of them ask for at once is prepared twice.
+    count, size, digit, target = *result.shape[:2], images.shape[-1], array(result)
     threads = torch.get_num_threads() if library is np else 1
-    stretch = 8 * chunk
-    firsts = range(0, count, stretch)
-    if min(threads, len(firsts)) > 1:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(make, firsts))
+    free: SimpleQueue[Any] = SimpleQueue()  # memory for what is in between, for each thread
+    for _ in range(threads):
+        free.put(array(result.new_empty(2, min(chunk, count) * max(size, digit) ** 2)))
+
+    if len(scales) == 1:
+        products = _products(scales, digit, size, library)
+
+        def make(part: slice, scratch: Any) -> None:
+            _make(array(images[part].float()), products, target[part], scratch)
+
     else:
-        for first in firsts:
-            make(first)
+        # Similar scales go together: a chunk is computed in a frame that fits its largest digit.
+        order = scales.argsort()
+
+        def make(part: slice, scratch: Any) -> None:
+            chosen = order[part]
+            made = library.empty_like(target[: len(chosen)])
+            products = _products(scales[chosen], digit, size, library)
+            _make(array(images[chosen].float()), products, made, scratch)
+            target[array(chosen)] = made
+
+    # A thread makes several chunks in a row: two of them at one page of memory would both prepare it.
+    stretch = 8 * chunk
+
+    def make_stretch(first: int) -> None:
+        scratch = free.get()
+        try:
+            for start in range(first, min(first + stretch, count), chunk):
+                make(slice(start, start + chunk), scratch)
+        finally:
+            free.put(scratch)
+
+    with ThreadPoolExecutor(threads) as pool:  # over images: their products are too small to be shared
+        each = pool.map if threads > 1 and count > stretch else map
+        list(each(make_stretch, range(0, count, stretch)))
 
 
 def _products(scales: Tensor, digit: int, size: int, library: Any) -> tuple[list[Banded], list[Banded]]:
@@ -224,24 +235,21 @@ def _products(scales: Tensor, digit: int, size: int, library: Any) -> tuple[list
     largest, smallest = float(scales.max()), float(scales.min())
     half = largest * (digit - 1) / 2 + KERNEL_RADIUS * max(1.0, largest)
     support = min(size, 2 * math.ceil(half) + size % 2)
-    spread = math.ceil(4.4 * SMOOTHING * largest) + 1
+    spread = math.ceil(4 * SMOOTHING * largest)
     frame = min(size, support + 2 * spread)
     inside = slice((frame - support) // 2, (frame + support) // 2)
     rescaling = rescaling_matrices(scales, digit, support)
     variances = (SMOOTHING * scales) ** 2
     smoothing = smoothing_matrices(variances, frame)[..., inside]
-    rows, columns = Banded.of(smoothing, "rows", library), Banded.of(smoothing, "columns", library)
+    steps: list[tuple[Tensor, Literal["rows", "columns"]]] = [(smoothing, "rows"), (smoothing, "columns")]
     if math.exp(-((SMOOTHING * smallest) ** 2)) < 1e-5:
-        # Half of the smoothing leaves so little detail that every second row can stand for two.
+        # Half of the smoothing leaves so little detail that from there every second row stands for two.
         halfway = smoothing_matrices(variances / 2, frame)
-        smooth = [
-            Banded.of(halfway[:, ::2, inside], "rows", library),
-            columns,
-            Banded.of(2 * halfway[:, :, ::2], "rows", library),
-        ]
-    else:
-        smooth = [rows, columns]
-    return [Banded.of(rescaling, "columns", library), Banded.of(rescaling, "rows", library)], smooth
+        steps = [(halfway[:, ::2, inside], "rows"), steps[1], (2 * halfway[:, :, ::2], "rows")]
+    return (
+        [Banded.of(rescaling, "columns", library), Banded.of(rescaling, "rows", library)],
+        [Banded.of(matrix, axis, library) for matrix, axis in steps],
+    )
 
 
 def _make(digits: Any, products: Any, result: Any, scratch: Any) -> None:
@@ -258,9 +266,9 @@ def _make(digits: Any, products: Any, result: Any, scratch: Any) -> None:
     library.clip(images, 0, 256, out=images)
     for product in smoothing:
         images = product(images, next(memory))  # finally (N, frame, frame)
-    pixels = images.reshape(len(images), -1)
-    darkest, brightest = library.amin(pixels, 1)[:, None, None], library.amax(pixels, 1)[:, None, None]
-    contrast = library.where(brightest - darkest > 1e-2, brightest - darkest, math.inf)
+    darkest = library.amin(images, (1, 2))[:, None, None]
+    contrast = library.amax(images, (1, 2))[:, None, None] - darkest
+    contrast = library.where(contrast > 1e-2, contrast, math.inf)
     gain = 255 * GAIN / contrast  # none for an empty image, which stays background
     library.multiply(images, gain, out=images)
     library.subtract(images, darkest * gain + GAIN * MIDDLE, out=images)

@@ -70,7 +70,7 @@ def rescaling_matrices(
         return weights
     folded = torch.zeros((*weights.shape[:2], input_size), **kind)
     inside = (
-        reflect(positions, input_size) if continuation == "reflect" else positions.clamp(0, input_size - 1)
+        _reflect(positions, input_size) if continuation == "reflect" else positions.clamp(0, input_size - 1)
     )
     return folded.index_add_(2, inside, weights)  # (S, m, n)
 
@@ -124,7 +124,7 @@ def require_scales(scales: Tensor) -> float:
     return smallest
 
 
-def reflect(positions: Tensor, size: int) -> Tensor:
+def _reflect(positions: Tensor, size: int) -> Tensor:
     """Positions on the whole line brought into 0 ... size-1 by mirroring about the edge pixels."""
     if size == 1:
         return torch.zeros_like(positions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -17,10 +17,12 @@ from scalechannels.data.mnist_large_scale import (
     TRAINING_SCALES,
     LargeScaleSpec,
     MnistLargeScale,
+    _fill,
     balanced_subset,
     large_scale,
     smoothing_matrices,
 )
+from scalechannels.data.rescale import rescaling_matrices
 from scalechannels.data.sources import Mnist
 from scalechannels.scale_space import discrete_gaussian_kernel
 
@@ -123,6 +125,19 @@ def test_images_that_are_bright_up_to_their_edge(scale: float) -> None:
         np.testing.assert_allclose(image, slow(digit, scale), atol=1e-3)
 
 
+@pytest.mark.parametrize("scale", [0.5, 1, 2**0.25, 2, 3.36, 3.9, 4, 2**2.25, 8])
+def test_what_is_left_out_changes_less_than_a_ten_thousandth(scale: float) -> None:
+    """Weights below 1e-6, what smoothing carries beyond the frame, and from about 3.9 on every second row."""
+    noise = torch.randint(0, 256, (4, 28, 28), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    images, factor = torch.cat([noise, digits(4)]), torch.tensor([scale], dtype=torch.float64)
+    rescaling = rescaling_matrices(factor, 28, 112)
+    smoothing = smoothing_matrices((7 / 8 * factor) ** 2, 112)
+    whole = smoothing @ (rescaling @ images.double() @ rescaling.mT).clamp(0, 256) @ smoothing.mT
+    darkest, brightest = whole.amin((1, 2), keepdim=True), whole.amax((1, 2), keepdim=True)
+    expected = 2 / math.pi * torch.atan(0.02 * (255 * (whole - darkest) / (brightest - darkest) - 128))
+    torch.testing.assert_close(large_scale(images, scale)[:, 0].double(), expected, atol=1e-4, rtol=0)
+
+
 def test_values_run_from_background_to_its_opposite() -> None:
     for scale in TEST_SIZES:
         made = large_scale(digits(3), scale)
@@ -190,8 +205,39 @@ def test_one_scale_each_equals_one_at_a_time_in_any_chunk() -> None:
         )
 
 
+@pytest.mark.parametrize("scale", [0.5, 1.0, 2**0.25, 2.0, 4.0, 8.0, None])
+def test_the_code_of_a_gpu_makes_the_same_numbers(scale: float | None) -> None:
+    """On a CPU numpy's arrays and blocks, on a GPU torch's arrays and whole matrices: here both on a CPU."""
+    images, scales = digits(9), torch.logspace(-1, 3, 9, base=2, dtype=torch.float64)
+    factors = scales if scale is None else torch.tensor([scale], dtype=torch.float64)
+    by_torch = torch.full((9, 112, 112), math.nan)
+    _fill(by_torch, images, factors, 4, torch)
+    by_numpy = large_scale(images, scales if scale is None else scale, chunk=4)[:, 0]
+    torch.testing.assert_close(by_torch, by_numpy, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("ranged", [False, True])
+def test_threads_make_the_same_images(ranged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    images = digits(37)
+    scale: Any = torch.linspace(1, 4, 37, dtype=torch.float64) if ranged else 2.0
+    made = []
+    for threads in (1, 3):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        with torch.inference_mode():  # holds for one thread, and what it made may not be changed outside
+            made.append(large_scale(images, scale, chunk=2))
+    assert made[0].equal(made[1])
+
+
+def test_an_error_in_a_thread_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(np, "arctan", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        large_scale(torch.zeros(40, 28, 28), 2.0, chunk=1)
+
+
 def test_an_empty_image_and_no_image() -> None:
     black = torch.zeros(1, 28, 28, dtype=torch.uint8)
+    assert large_scale(black + 255, 8.0).unique().tolist() == pytest.approx([BACKGROUND])  # nothing but digit
     assert large_scale(black, 2.0).unique().tolist() == pytest.approx([BACKGROUND])
     assert large_scale(black[:0], 2.0).shape == (0, 1, 112, 112)
 
