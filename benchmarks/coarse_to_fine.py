@@ -1,9 +1,9 @@
 """What fewer channels at inference cost in accuracy and save in time, in one run.
 
-    python -m benchmarks.coarse_to_fine NETWORK [--split validation] [--ways 3,4,0.99 …] [--output FILE]
+    python -m benchmarks.coarse_to_fine NETWORK [--split validation] [--ways 4,6,0.99 …] [--output FILE]
 
 all              the network as it is, all channels
-3,4,0.99         CoarseToFine(network, step=3, refine=4, sure=0.99), and so on for every --ways
+4,6,0.99         CoarseToFine(network, step=4, refine=6, sure=0.99), and so on for every --ways
 coarse alone     only the coarse channels of the first of the ways
 every second     the same weights on every second channel of the grid: what a user would do instead
 
@@ -89,7 +89,7 @@ def measure(chosen: argparse.Namespace, device: torch.device) -> dict[str, Any]:
             entry[name]["only_all_right"] = int((right["all"] & ~right[name]).sum())
             entry[name]["only_this_right"] = int((right[name] & ~right["all"]).sum())
         for name, way in compared.items():
-            if isinstance(way, CoarseToFine) and way.fine.shape[1]:
+            if isinstance(way, CoarseToFine) and way.refine:
                 coarse = CoarseToFine(network, way.step, 0)(images[:1000])
                 entry["doubtful"][name] = float((coarse.softmax(1).amax(1) < way.sure).double().mean())
         sizes.append(entry)
@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--data", choices=("mnist", "strokes", "cifar10"), help="by default the run's own")
     parser.add_argument("--split", choices=("validation", "test"), default="validation")
     parser.add_argument("--images", type=int, help="only so many of each size")
-    parser.add_argument("--ways", nargs="+", default=["3,4,0.99"], help="step,refine,sure")
+    parser.add_argument("--ways", nargs="+", default=["4,6,0.99"], help="step,refine,sure")
     chosen = parser.parse_args()
     device = torch.device(chosen.device)
     report = {

@@ -1,6 +1,6 @@
-"""Coarse to fine: fewer channels at inference, some for every image, then those around its winning scale.
+"""Coarse to fine: fewer channels at inference, some for every image, then those around its winning scales.
 
-    image → every `step`-th channel → sure? → if not, the channels nearest to the winning one → fill in → pool
+    image → every `step`-th channel → sure? if not: the channels nearest to the winning ones → fill in → pool
 
 Few channels see an object well, those near its scale, and what they say changes gradually along the scale
 axis: that is why the others need not be asked.
@@ -24,8 +24,9 @@ class CoarseToFine(ScaleChannelNetwork):
 
     network   any ScaleChannelNetwork whose pooling is symmetric in the channels; its weights are shared
     step      every so manyth channel is evaluated for every image: the coarse channels
-    refine    so many more for an image in doubt, those nearest to the coarse channel that has the largest
-              logit of any class; by default 2·(step − 1), all up to its coarse neighbours
+    refine    so many more for an image in doubt, those nearest to the two coarse channels in which its two
+              leading classes have their largest logits; by default 2·(step − 1), all up to the neighbouring
+              coarse channels where both classes win in the same
     sure      an image is in doubt while the probability of its class is below this; 1: every image is
 
     A channel that was not evaluated is taken to say what lies on the straight line between its evaluated
@@ -36,9 +37,12 @@ class CoarseToFine(ScaleChannelNetwork):
     - mean: the trapezoid rule. The mean of the evaluated channels alone would count the scales around the
       winner several times, which is not what the network learnt; this estimates the mean of all.
 
+    Both leading classes are seen more closely, since a class that alone is would gain by it: its maximum can
+    but grow.
+
     Law: it is the network itself where all channels are evaluated, or where their outputs lie on such lines.
     Limit: elsewhere it is an approximation, and misses a channel that alone knows better and lies far from
-    the coarse winner; the selected scale of an image that is not in doubt is a coarse one. In training mode
+    the coarse winners; the selected scale of an image that is not in doubt is a coarse one. In training mode
     all channels are evaluated.
     """
 
@@ -48,7 +52,7 @@ class CoarseToFine(ScaleChannelNetwork):
     fine_filling: Tensor
 
     def __init__(
-        self, network: ScaleChannelNetwork, step: int = 3, refine: int | None = None, sure: float = 0.99
+        self, network: ScaleChannelNetwork, step: int = 4, refine: int | None = None, sure: float = 0.99
     ) -> None:
         if not isinstance(network, ScaleChannelNetwork):
             raise ValueError(
@@ -71,13 +75,16 @@ class CoarseToFine(ScaleChannelNetwork):
         self.step, self.refine, self.sure = step, refine, sure
         S = len(self.grid)
         coarse = coarse_places(S, step)
-        fine = [nearest_places(S, coarse, winner, refine) for winner in coarse]
+        pairs = [[(one, other) for other in coarse] for one in coarse]  # (R, R)
+        fine = [[nearest_places(S, coarse, pair, refine) for pair in row] for row in pairs]
         tables = {
             "coarse": torch.tensor(coarse),  # (R,)
-            "fine": torch.tensor(fine, dtype=torch.long),  # (R, F)
+            "fine": torch.tensor(fine, dtype=torch.long),  # (R, R, F)
             "coarse_filling": interpolation(S, coarse),  # (S, R)
-            "fine_filling": torch.stack([interpolation(S, coarse + places) for places in fine]),
-        }  # the last (R, S, R + F)
+            "fine_filling": torch.stack(
+                [torch.stack([interpolation(S, coarse + places) for places in row]) for row in fine]
+            ),  # (R, R, S, R + F)
+        }
         for name, table in tables.items():
             self.register_buffer(name, table.to(network.foveate.spacing.device), persistent=False)
         self.train(network.training)
@@ -87,23 +94,26 @@ class CoarseToFine(ScaleChannelNetwork):
             return super()._channels(images, centres)
         known = self._backbone(self.foveate(images, centres, self.coarse))  # (B, R, K)
         channels = self.coarse_filling.to(known.dtype) @ known  # (B, S, K)
-        if not self.fine.shape[1]:
+        if not self.fine.shape[2]:
             return channels
+        pooled = self.pool_channels(channels)  # (B, K)
         if self.sure < 1:
-            doubtful = self._in_doubt(channels)  # (D,)
+            doubtful = (pooled.softmax(1).amax(1) < self.sure).nonzero()[:, 0]  # (D,)
             if not len(doubtful):
                 return channels
-            images, known = images[doubtful], known[doubtful]
+            images, known, pooled = images[doubtful], known[doubtful], pooled[doubtful]
             centres = None if centres is None else centres[doubtful]
-        winner = (known if self.head is None else self.head(known)).amax(2).argmax(1)  # (D,)
-        around = self._backbone(self.foveate(images, centres, self.fine[winner]))  # (D, F, K)
-        refined = self.fine_filling[winner].to(known.dtype) @ torch.cat([known, around], 1)  # (D, S, K)
+        winners = self._winners(known, pooled)
+        around = self._backbone(self.foveate(images, centres, self.fine[winners]))  # (D, F, K)
+        refined = self.fine_filling[winners].to(known.dtype) @ torch.cat([known, around], 1)  # (D, S, K)
         return channels.index_copy(0, doubtful, refined) if self.sure < 1 else refined
 
-    def _in_doubt(self, channels: Tensor) -> Tensor:
-        """The places in the batch of the images that the coarse channels leave in doubt."""
-        probability = self.pool_channels(channels).softmax(1).amax(1)  # (B,)
-        return (probability < self.sure).nonzero()[:, 0]
+    def _winners(self, known: Tensor, pooled: Tensor) -> tuple[Tensor, Tensor]:
+        """Which coarse channel speaks most for each of the two leading classes: (D,) and (D,)."""
+        logits = known if self.head is None else self.head(known)  # (D, R, K)
+        leading = pooled.topk(min(2, pooled.shape[1]), 1).indices  # (D, 2)
+        strongest = logits.gather(2, leading[:, None].expand(-1, logits.shape[1], -1)).argmax(1)
+        return strongest[:, 0], strongest[:, -1]
 
     def _pixels(self, images: Tensor) -> int:
         """Pieces of as many windows as without coarse and fine: those of the images in doubt are few."""
@@ -125,10 +135,10 @@ def coarse_places(scales: int, step: int) -> list[int]:
     return list(range(rest // 2, scales, step))
 
 
-def nearest_places(scales: int, coarse: list[int], winner: int, count: int) -> list[int]:
-    """The `count` places nearest to the winner that are not coarse; of two as near, the smaller scale."""
+def nearest_places(scales: int, coarse: list[int], winners: tuple[int, int], count: int) -> list[int]:
+    """The `count` places nearest to either winner that are not coarse; of two as near, the smaller scale."""
     others = [place for place in range(scales) if place not in coarse]
-    return sorted(others, key=lambda place: (abs(place - winner), place))[:count]
+    return sorted(others, key=lambda place: (min(abs(place - one) for one in winners), place))[:count]
 
 
 def interpolation(scales: int, known: list[int]) -> Tensor:

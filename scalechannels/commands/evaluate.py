@@ -17,7 +17,7 @@ from scalechannels.training.config import DataConfig, DataName, RunConfig
 
 Coarse = Annotated[
     int | None,
-    Parameter(help="Faster: every so manyth channel first, then those around the winning scale. Try 3."),
+    Parameter(help="Faster: every so manyth channel first, then those around the winning scale. Try 4."),
 ]
 
 
