@@ -136,7 +136,7 @@ def large_scale(
     if images.device.type == "cpu":
         # numpy asks for large pages, which the system hands out several times faster.
         result = torch.from_numpy(np.empty(shape, np.float32))
-        _fill(result, images, scales, chunk or 32, np)
+        _fill(result, images, scales, chunk or 64, np)
     else:
         result = torch.empty(shape, device=images.device)
         with full_precision():
@@ -189,7 +189,7 @@ def _fill(result: Tensor, images: Tensor, scales: Tensor, chunk: int, library: A
 
     count, size, digit, target = *result.shape[:2], images.shape[-1], array(result)
     # A thread makes several chunks in a row: two of them at one page of memory would both prepare it.
-    firsts = range(0, count, stretch := 8 * chunk)
+    firsts = range(0, count, stretch := 4 * chunk)
     threads = min(torch.get_num_threads(), len(firsts)) if library is np else 1
     free: SimpleQueue[Any] = SimpleQueue()  # memory for what is in between, for each thread
     for _ in range(threads):
