@@ -82,12 +82,16 @@ def curves(axes: Axes, device: str, measured: list[dict[str, Any]], field: str, 
 
 
 def style(above: Axes, below: Axes, ticks: list[int]) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
     for axes in (above, below):
         axes.set_facecolor(PANEL)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.set_xticks(ticks, [str(tick) for tick in ticks])
         axes.minorticks_off()
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.tick_params(length=0, labelcolor=INK)
         axes.grid(color=LINE, linewidth=1)
         for spine in axes.spines.values():
