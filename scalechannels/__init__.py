@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scalechannels.version import __version__
 
 if TYPE_CHECKING:
+    from scalechannels.coarse_to_fine import CoarseToFine
     from scalechannels.dense import DenseNetwork
     from scalechannels.detection import Detector
     from scalechannels.foveate import Foveate
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from scalechannels.sliding import SlidingWindowNetwork, swmax
 
 __all__ = [
+    "CoarseToFine",
     "ConcatScales",
     "DenseNetwork",
     "Detector",
@@ -58,6 +60,7 @@ _HOMES = {
     "network": ("ScaleChannelNetwork", "fovavg", "fovconc", "fovlse", "fovmax"),
     "sliding": ("SlidingWindowNetwork", "swmax"),
     "plain": ("PlainNetwork", "cnn"),
+    "coarse_to_fine": ("CoarseToFine",),
     "dense": ("DenseNetwork",),
     "detection": ("Detector",),
     "loading": ("load",),
