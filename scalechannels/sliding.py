@@ -29,6 +29,9 @@ class SlidingWindowNetwork(Network):
     norm       None: the backbone as it is. "joint" and "each" are the batch norms that the paper tried and
                found to impair it; neither is scale invariant. "each" takes a backbone without
     margin     by how many pixels every rescaled image is extended on each side, the border repeated
+    centred    extend every rescaled image by up to 7 pixels in all, the border repeated, so that one window
+               lies at its centre. Else the windows next to the centre are off it by 0 to 2 pixels, which
+               depends on the channel
     drop_features   dropout drops a feature at all places of an image at once. At each place by itself, the
                maximum goes to places whose draw was lucky
 
@@ -43,6 +46,7 @@ class SlidingWindowNetwork(Network):
         norm: Norm | None = None,
         *,
         margin: int = 0,
+        centred: bool = False,
         drop_features: bool = False,
     ) -> None:
         super().__init__()
@@ -57,7 +61,8 @@ class SlidingWindowNetwork(Network):
             raise ValueError('"joint" needs a backbone with batch norm, "each" one without')
         if margin < 0:
             raise ValueError(f"margin is zero or more pixels, got {margin}")
-        self.grid, self.norm, self.margin, self.drop_features = grid, norm, margin, drop_features
+        self.grid, self.norm, self.margin = grid, norm, margin
+        self.centred, self.drop_features = centred, drop_features
         self.norms = nn.ModuleList(
             nn.ModuleList(nn.BatchNorm2d(features) for features in backbone.features)
             for _ in (grid if norm == "each" else ())
@@ -77,12 +82,17 @@ class SlidingWindowNetwork(Network):
 
     def sampled_size(self, images: Tensor, sigma: float) -> tuple[int, int]:
         """How many rows and columns channel σ has."""
-        slack = 1e-9  # H/σ that is whole but for rounding must not gain a sample
-        height, width = (
-            max(self.backbone.window, math.ceil(side / sigma - slack) + 2 * self.margin)
-            for side in images.shape[2:]
-        )
+        height, width = (self._sampled(side / sigma) for side in images.shape[2:])
         return height, width
+
+    def _sampled(self, side: float) -> int:
+        slack = 1e-9  # a side that is whole but for rounding must not gain a sample
+        window = self.backbone.window
+        samples = max(window, math.ceil(side - slack) + 2 * self.margin)
+        if self.centred:  # an even number of steps of the backbone's stride from the first window to the last
+            steps = 2 * math.prod(self.backbone.strides)
+            samples = window + -(-(samples - window) // steps) * steps
+        return samples
 
     def _channels(self, images: Tensor, centres: Tensor | None) -> Tensor:
         rescaled = (self._rescaled(images, sigma) for sigma in self.grid)
@@ -116,7 +126,8 @@ class SlidingWindowNetwork(Network):
         return maps
 
     def arguments(self) -> dict[str, Any]:
-        options = {"norm": self.norm, "margin": self.margin, "drop_features": self.drop_features}
+        names = ("norm", "margin", "centred", "drop_features")
+        options = {name: getattr(self, name) for name in names}
         given = {name: value for name, value in options.items() if value}
         return {"backbone": self.backbone, "grid": self.grid, **given}
 
@@ -130,9 +141,12 @@ def swmax(
     batch_norm: bool = False,
     norm: Norm | None = None,
     margin: int = 0,
+    centred: bool = False,
     drop_features: bool = False,
 ) -> SlidingWindowNetwork:
     """The paper's SWMax for MNIST, without batch norm, which harms it: 68,678 parameters."""
     with_norm = batch_norm or norm == "joint"
     backbone = mnist_backbone(window=window, channels=channels, classes=classes, batch_norm=with_norm)
-    return SlidingWindowNetwork(backbone, grid, norm, margin=margin, drop_features=drop_features)
+    return SlidingWindowNetwork(
+        backbone, grid, norm, margin=margin, centred=centred, drop_features=drop_features
+    )

@@ -129,3 +129,16 @@ def test_batch_norm_is_an_option():
     assert any(isinstance(m, nn.BatchNorm2d) for m in swmax(ScaleGrid.of(1), batch_norm=True).modules())
     assert not any(isinstance(m, nn.BatchNorm2d) for m in swmax(ScaleGrid.of(1)).modules())
     assert isinstance(SlidingWindowNetwork(mnist_backbone(), ScaleGrid.of(1)), SlidingWindowNetwork)
+
+
+def test_centred_every_channel_has_a_window_at_its_centre():
+    network = swmax(ScaleGrid(0.5, 8, ratio=2**0.25), centred=True)
+    plain = swmax(network.grid)
+    images = torch.empty(1, 1, 112, 112)
+    for sigma in network.grid:
+        rows, columns = network.sampled_size(images, sigma)
+        places = network.backbone.places(rows)
+        assert rows == columns
+        assert places % 2 == 1
+        assert 4 * (places - 1) + 28 == rows  # the last window ends where the rescaled image does
+        assert 0 <= rows - plain.sampled_size(images, sigma)[0] < 8

@@ -74,6 +74,7 @@ def _build(config: RunConfig, channels: int | None, classes: int) -> Network:
             classes=classes,
             norm=network.batch_norm,
             margin=network.margin,
+            centred=network.centred,
             drop_features=network.drop_features,
         )
     constructor = {"fovavg": fovavg, "fovmax": fovmax, "fovlse": fovlse, "fovconc": fovconc}[network.name]

@@ -152,6 +152,8 @@ class NetworkConfig:
     """PyTorch's first weights, He's (normal) or Glorot's (uniform), these two with biases of zero."""
     margin: int = 0
     """SWMax: pixels by which every rescaled image is extended on each side, the border repeated."""
+    centred: bool = False
+    """SWMax: extend every rescaled image, the border repeated, so that one window lies at its centre."""
     drop_features: bool = False
     """SWMax: dropout drops a feature at all places of an image at once, not at each place by itself."""
 
@@ -174,8 +176,9 @@ class NetworkConfig:
             raise ValueError(f"network.width is at least 1, and 1 for swmax and cnn, got {self.width}")
         if self.margin < 0:
             raise ValueError(f"network.margin is zero or more, got {self.margin}")
-        if self.name != "swmax" and (self.margin or self.drop_features):
-            raise ValueError(f"network.margin and network.drop_features are for swmax, not {self.name}")
+        for option in ("margin", "centred", "drop_features"):
+            if self.name != "swmax" and getattr(self, option):
+                raise ValueError(f"network.{option} is for swmax, not {self.name}")
         if self.batch_norm is not None:
             _require_choice("network.batch_norm", self.batch_norm, SlidingNorm)
             if self.name != "swmax" or self.pretrained is not None:

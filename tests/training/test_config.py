@@ -233,6 +233,7 @@ def test_only_what_differs_from_the_defaults_names_a_run() -> None:
         ("network", {"width": 0}),
         ("network", {"margin": -1, "name": "swmax"}),
         ("network", {"margin": 4}),
+        ("network", {"centred": True}),
         ("network", {"drop_features": True}),
         ("network", {"initialisation": "zero"}),
         ("training", {"smoothing": 1.0}),

@@ -96,7 +96,7 @@ def test_forward_is_that_of_the_networks(name, training, double) -> None:
         torch.testing.assert_close(logits[run], case.alone(run), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize(("name", "option"), [("swmax", {"margin": 9}), ("fovlse", {"width": 2})])
+@pytest.mark.parametrize(("name", "option"), [("swmax", {"margin": 9}), ("swmax", {"centred": True}), ("fovlse", {"width": 2})])
 def test_options_of_the_networks_are_kept(name, option, double) -> None:
     case = Case(name, double, **option)
     logits = case.stack.train()(case.inputs)
