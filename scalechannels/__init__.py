@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scalechannels.version import __version__
 
 if TYPE_CHECKING:
+    from scalechannels.averaging import ScaleAveragedNetwork, averaged_over_scales
     from scalechannels.coarse_to_fine import CoarseToFine
     from scalechannels.dense import DenseNetwork
     from scalechannels.detection import Detector
@@ -36,10 +37,12 @@ __all__ = [
     "MaxOverScales",
     "MeanOverScales",
     "PlainNetwork",
+    "ScaleAveragedNetwork",
     "ScaleChannelNetwork",
     "ScaleGrid",
     "SlidingWindowNetwork",
     "__version__",
+    "averaged_over_scales",
     "cnn",
     "fovavg",
     "fovconc",
@@ -60,6 +63,7 @@ _HOMES = {
     "network": ("ScaleChannelNetwork", "fovavg", "fovconc", "fovlse", "fovmax"),
     "sliding": ("SlidingWindowNetwork", "swmax"),
     "plain": ("PlainNetwork", "cnn"),
+    "averaging": ("ScaleAveragedNetwork", "averaged_over_scales"),
     "coarse_to_fine": ("CoarseToFine",),
     "dense": ("DenseNetwork",),
     "detection": ("Detector",),
