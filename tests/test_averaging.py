@@ -71,7 +71,7 @@ def one_factor_at_a_time(network: PlainNetwork, images: Tensor, grid: ScaleGrid,
 @pytest.mark.parametrize("antialias", [False, True], ids=["bilinear", "antialias"])
 def test_it_is_the_mean_of_the_cnns_probabilities_one_factor_at_a_time(antialias: bool, learning: bool):
     network, images = lively_cnn(channels=2), images_of(3, channels=2, side=26)
-    averaged = ScaleAveragedNetwork(network.backbone, GRID, antialias=antialias)
+    averaged = averaged_over_scales(network, GRID, 1, antialias=antialias)
     with torch.set_grad_enabled(learning):
         expected = one_factor_at_a_time(network, images, GRID, antialias=antialias)
         torch.testing.assert_close(averaged.eval()(images), expected.log(), rtol=0, atol=1e-10)
