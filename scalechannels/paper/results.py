@@ -1,7 +1,8 @@
 """The committed results: one JSON file for each run, as training wrote it, found by the run's name.
 
 Law: a result is used only if it is whole, and of the configuration that its name promises; anything else is
-told with its file and what is wrong with it. Limit: the figures in it are believed.
+told with its file and what is wrong with it. Limit: the figures in it are believed, but an accuracy must be
+that of the errors, where a result has kept which images these were.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scalechannels.data.storage import atomic_path
 from scalechannels.paper.plan import Curve, seeded
 from scalechannels.training.config import RunConfig
+
+if TYPE_CHECKING:
+    import numpy as np
 
 MNIST_SIZES = tuple(2 ** (k / 4) for k in range(-4, 13))  # without torch, which training.datasets needs
 CIFAR_SIZES = tuple(2 ** (k / 4) for k in range(-4, 5))
@@ -63,6 +67,19 @@ class Result:
             for entry in self.values["evaluation"]["sizes"]
             if entry["selection"] is not None and not isinstance(entry["size"], list)
         }
+
+    @property
+    def errors(self) -> dict[float | tuple[float, float], np.ndarray]:
+        """Size, or range of sizes, to which images were classified wrongly, bool (images,).
+
+        Sizes whose errors were not kept are left out: all of them in results of before they were.
+        """
+        from scalechannels.training.errors import unpack_errors  # numpy, for those alone who need it
+
+        kept = [entry for entry in self.values["evaluation"]["sizes"] if entry.get("errors") is not None]
+        sizes = [tuple(entry["size"]) if isinstance(entry["size"], list) else entry["size"] for entry in kept]
+        wrong = [unpack_errors(entry["errors"], int(entry["images"])) for entry in kept]
+        return dict(zip(sizes, wrong, strict=True))
 
     @property
     def seconds(self) -> float:
@@ -163,7 +180,26 @@ def read_result(path: Path, config: RunConfig, tested: Iterable[tuple[float, flo
         raise ResultError(f"{path} lacks the test sizes {untested}")
     if not all(0 <= figure <= 100 and math.isfinite(figure) for figure in figures):
         raise ResultError(f"{path} has accuracies that are no percentages: {figures}")
+    for entry in evaluation["sizes"]:
+        if entry.get("errors") is not None:
+            _check_errors(path, entry)
     return values
+
+
+def _check_errors(path: Path, entry: dict[str, Any]) -> None:
+    """That the errors of a test set can be read and are as many as its accuracy says."""
+    from scalechannels.training.errors import unpack_errors
+
+    try:
+        images = int(entry["images"])
+        wrong = int(unpack_errors(entry["errors"], images).sum())
+    except (KeyError, TypeError, ValueError) as error:
+        raise ResultError(f"{path} is damaged at size {entry['size']}: {error}") from error
+    if abs(images - wrong - images * float(entry["accuracy"]) / 100) > 1e-3:
+        raise ResultError(
+            f"{path} is damaged at size {entry['size']}: {wrong} of {images} images are kept as wrong, "
+            f"which an accuracy of {entry['accuracy']} % is not"
+        )
 
 
 def store_result(path: Path, values: dict[str, Any]) -> None:

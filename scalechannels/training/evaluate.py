@@ -15,6 +15,7 @@ from scalechannels.pooling import MaxOverScales
 from scalechannels.selection import channel_contributions
 from scalechannels.sliding import SlidingWindowNetwork
 from scalechannels.training.datasets import Size, require_labels
+from scalechannels.training.errors import pack_errors
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class SizeResult:
     """Rows are the true classes, columns the predicted ones."""
     selection: list[float] | None
     """The mean contribution of each scale channel to the winning class; None where there are no channels."""
+    errors: str
+    """Which images were classified wrongly, in the order of the test set: see `training.errors`."""
 
 
 @torch.inference_mode()
@@ -51,6 +54,7 @@ def evaluate_set(network: nn.Module, data: ImageSet, size: Size, classes: int) -
         per_class.tolist(),
         confusion.tolist(),
         None if contributions is None else contributions.double().mean(0).tolist(),
+        pack_errors(predicted != data.labels),
     )
 
 

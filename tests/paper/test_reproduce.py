@@ -14,6 +14,7 @@ from scalechannels.paper.plan import Curve, Experiment, Panel, seeded
 from scalechannels.paper.results import Results
 from scalechannels.training import datasets, fit
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.errors import pack_errors
 
 RUN = RunConfig(
     DataConfig(samples=100),
@@ -23,6 +24,7 @@ RUN = RunConfig(
 OTHER = replace(RUN, network=replace(RUN.network, name="fovmax"))
 ONE = Experiment("one", "", "", "curves", (Panel("", (Curve("a", (RUN,)),)),), tested=((1.0, 2.0),))
 BOTH = Experiment("both", "", "", "curves", (Panel("", (Curve("a", (RUN,)), Curve("b", (OTHER,)))),), seeds=2)
+ONE_WRONG = pack_errors(torch.arange(10) == 3)
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +90,9 @@ def test_a_result_holds_every_size_and_the_range_that_was_asked_for(tmp_path: Pa
     assert result.accuracy_over(1.0, 2.0) is not None
     assert result.accuracy_over(1.0, 4.0) is None
     assert result.seconds > 0
+    assert {size: 100 * (1 - wrong.mean()) for size, wrong in result.errors.items()} == pytest.approx(
+        {**result.accuracies, (1.0, 2.0): result.accuracy_over(1.0, 2.0)}
+    )
     assert json.loads(stored(tmp_path).read_text()) == json.loads(
         (tmp_path / "runs" / RUN.resolve("cpu").name / "result.json").read_text()
     )
@@ -146,6 +151,10 @@ def test_a_result_of_another_configuration_is_named_and_done_anew(
         (lambda v: v["history"][-1].update(epoch=7), "ends after 7 of 1 epochs"),
         (lambda v: v.update(history=[]), "damaged: IndexError"),
         (lambda v: v.pop("seconds"), "damaged: KeyError: 'seconds'"),
+        (lambda v: v["evaluation"]["sizes"][2].update(errors="eNo="), "damaged at size 0.707"),
+        (lambda v: v["evaluation"]["sizes"][2].update(errors=7), "damaged at size 0.707"),
+        (lambda v: v["evaluation"]["sizes"][-1].update(errors=ONE_WRONG), "1 of 10 images"),
+        (lambda v: v["evaluation"]["sizes"][0].update(errors=ONE_WRONG, images=20), "20"),
         (lambda v: v["config"]["training"].update(seed=5), "not fovavg-strokes-tr1-seed0"),
         (lambda v: v["config"]["training"].update(unheard=5), "unknown option training.unheard"),
     ],
@@ -160,6 +169,22 @@ def test_what_is_wrong_with_a_result_is_said(tmp_path: Path, change, message: st
     (fault,) = results.faults.values()
     assert str(path) in fault
     assert message in fault
+
+
+def test_errors_are_read_where_they_were_kept(tmp_path: Path) -> None:
+    result = made_up(RUN, device="cpu", accuracy=lambda size: 90.0)
+    first, second, third = result.values["evaluation"]["sizes"][:3]
+    first["errors"], second["errors"], third["errors"] = ONE_WRONG, ONE_WRONG, None
+    second["accuracy"] = 90.00000000000001  # as a mean over images may be rounded
+    write(tmp_path, result)
+    found = Results(tmp_path).find(RUN)
+    assert found is not None
+    assert list(found.errors) == [first["size"], second["size"]]
+    assert found.errors[first["size"]].nonzero()[0].tolist() == [3]
+    write(tmp_path, made_up(OTHER, device="cpu"))
+    before = Results(tmp_path).find(OTHER)
+    assert before is not None
+    assert before.errors == {}
 
 
 def test_interrupted_it_goes_on(

@@ -10,6 +10,7 @@ from scalechannels import ScaleChannelNetwork, ScaleGrid
 from scalechannels.data.image_set import ImageSet
 from scalechannels.pooling import LogMeanExpOverScales, MaxOverScales, MeanOverScales
 from scalechannels.training.datasets import MNIST_SIZES
+from scalechannels.training.errors import unpack_errors
 from scalechannels.training.evaluate import as_json, evaluate, evaluate_set, range_means
 
 LABELS = torch.tensor([0, 0, 0, 1, 1, 2])
@@ -42,6 +43,7 @@ def test_known_answers_give_exact_figures() -> None:
     assert result.accuracy == pytest.approx(100 * 4 / 6, abs=1e-12)
     assert result.per_class == pytest.approx([100 * 2 / 3, 50, 100], abs=1e-12)
     assert result.confusion == [[2, 1, 0], [0, 1, 1], [0, 0, 1]]
+    assert unpack_errors(result.errors, 6).tolist() == [False, False, True, False, True, False]
 
 
 def test_a_class_without_images_counts_nothing() -> None:
@@ -95,6 +97,7 @@ def test_all_sizes_are_tested_and_reported_and_fit_into_json() -> None:
     found = json.loads(json.dumps(as_json(results, "validation")))
     assert found["split"] == "validation"
     assert [entry["accuracy"] for entry in found["sizes"]] == [100, pytest.approx(100 * 4 / 6)]
+    assert [unpack_errors(entry["errors"], 6).sum() for entry in found["sizes"]] == [0, 2]
 
 
 def test_labels_outside_the_classes_and_a_network_of_other_classes() -> None:
