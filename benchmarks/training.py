@@ -38,7 +38,7 @@ def made_trainer(name: str, together: int, device: torch.device, images: int) ->
     pictures = torch.randn(images, 1, 112, 112, device=device)
     data = ImageSet(pictures, labels, torch.ones(images, device=device).double())
     assert config.training.precision is not None
-    inputs, _ = resident_inputs(networks[0], [data], config.training.precision, channels_last=True)
+    inputs, _ = resident_inputs(networks[:1], [data], config.training.precision, channels_last=True)
     trainer = Trainer(
         stack_networks(networks, 112, 112).to(device),
         inputs,

@@ -131,8 +131,6 @@ def _do(
     for run in part:
         _set_aside(folder, run.resolve(device), wanted, say)
     single = CIFAR_SIZES if part[0].data.name == "cifar10" else MNIST_SIZES
-    if part[0].data.samples is not None:  # compiling would take longer than the few steps
-        options = {"compiled": False, **options}
     for done in fit(part, folder, device=device, sizes=(*single, *wanted), **options):
         values = read_result(done.folder / "result.json", done.config, wanted)
         store_result(results / f"{done.config.name}.json", values)

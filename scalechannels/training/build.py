@@ -23,7 +23,7 @@ def build_network(config: RunConfig, channels: int | None = None, classes: int =
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.training.seed)
         made = _build(config, channels, classes)
-        if network.initialisation != "torch":
+        if network.initialisation is not None and network.initialisation != "torch":
             torch.manual_seed(config.training.seed)
             _initialise(made, network.initialisation)
     for module in made.modules():
@@ -73,9 +73,9 @@ def _build(config: RunConfig, channels: int | None, classes: int) -> Network:
             channels=channels or 1,
             classes=classes,
             norm=network.batch_norm,
-            margin=network.margin,
-            centred=network.centred,
-            drop_features=network.drop_features,
+            margin=network.margin or 0,
+            centred=bool(network.centred),
+            drop_features=bool(network.drop_features),
         )
     constructor = {"fovavg": fovavg, "fovmax": fovmax, "fovlse": fovlse, "fovconc": fovconc}[network.name]
     return constructor(

@@ -4,7 +4,7 @@ The rescaled images of every scale lie side by side on one plane. The convolutio
 wherever a window stays inside one rescaled image its result is that of the image alone; places whose window
 reaches over an edge do not count. The maximum over all others is the one over space and scale at once.
 
-Law: equal to SlidingWindowNetwork. Limit: one image size; channels are not told apart, so it is for training.
+Law: equal to SlidingWindowNetwork. Limit: one image size.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Canvas(nn.Module):
 
     lattice: Tensor
     places: Tensor
+    channels: Tensor
 
     def __init__(self, network: SlidingWindowNetwork, height: int, width: int) -> None:
         super().__init__()
@@ -32,17 +33,20 @@ class Canvas(nn.Module):
         self.size = (height, width)
         lattice = torch.zeros(*extent, 2, dtype=torch.float64)
         places = network.backbone.places
-        valid = torch.zeros([places(side) for side in extent], dtype=torch.bool)
-        for sigma, (h, w), (top, left) in zip(network.grid, sizes, origins, strict=True):
+        channels = torch.full([places(side) for side in extent], -1)
+        grid = enumerate(network.grid)
+        for (channel, sigma), (h, w), (top, left) in zip(grid, sizes, origins, strict=True):
             rows = (torch.arange(h, dtype=torch.float64) - (h - 1) / 2) * sigma * 2 / max(height - 1, 1)
             columns = (torch.arange(w, dtype=torch.float64) - (w - 1) / 2) * sigma * 2 / max(width - 1, 1)
             lattice[top : top + h, left : left + w, 0] = columns
             lattice[top : top + h, left : left + w, 1] = rows[:, None]
             first = (top // STRIDE, left // STRIDE)
-            valid[first[0] : first[0] + places(h), first[1] : first[1] + places(w)] = True
+            channels[first[0] : first[0] + places(h), first[1] : first[1] + places(w)] = channel
         self.register_buffer("lattice", lattice[None], persistent=False)  # (1, height, width, 2)
-        self.window, self.width = network.backbone.window, valid.shape[1]
-        self.register_buffer("places", valid.flatten().nonzero()[:, 0], persistent=False)  # (P,), as i·w + j
+        self.window, self.width = network.backbone.window, channels.shape[1]
+        channels = channels.flatten()
+        self.register_buffer("places", (channels >= 0).nonzero()[:, 0], persistent=False)  # (P,), as i·w + j
+        self.register_buffer("channels", channels, persistent=False)  # of every place; -1 where none counts
 
     def forward(self, images: Tensor) -> Tensor:
         if tuple(images.shape[2:]) != self.size:

@@ -148,14 +148,14 @@ class NetworkConfig:
     """Own images: the side in pixels of what each channel sees; 28 by default, 56 from 48 pixels on."""
     width: int = 1
     """How many times the features of the MNIST backbone's convolutions and dense layer."""
-    initialisation: Initialisation = "torch"
-    """PyTorch's first weights, He's (normal) or Glorot's (uniform), these two with biases of zero."""
-    margin: int = 0
-    """SWMax: pixels by which every rescaled image is extended on each side, the border repeated."""
-    centred: bool = False
-    """SWMax: extend every rescaled image, the border repeated, so that one window lies at its centre."""
-    drop_features: bool = False
-    """SWMax: dropout drops a feature at all places of an image at once, not at each place by itself."""
+    initialisation: Initialisation | None = None
+    """PyTorch's first weights (default), He's (normal) or Glorot's (uniform; fovconc), biases then zero."""
+    margin: int | None = None
+    """SWMax: by how many pixels (8) every rescaled image is extended on each side, the border repeated."""
+    centred: bool | None = None
+    """SWMax: extend every rescaled image further, so that one window lies at its centre; on by default."""
+    drop_features: bool | None = None
+    """SWMax: drop a feature at all places of an image at once (default), not at each place by itself."""
 
     def __post_init__(self) -> None:
         _require_choice("network.name", self.name, NetworkName)
@@ -171,13 +171,14 @@ class NetworkConfig:
             raise ValueError(f"network.blur is a positive variance, got {self.blur}")
         if self.name in ("swmax", "cnn") and (self.antialias or self.blur is not None):
             raise ValueError(f"network.antialias and network.blur are for windows, which {self.name} has not")
-        _require_choice("network.initialisation", self.initialisation, Initialisation)
+        if self.initialisation is not None:
+            _require_choice("network.initialisation", self.initialisation, Initialisation)
         if self.width < 1 or (self.width > 1 and self.name in ("swmax", "cnn")):
             raise ValueError(f"network.width is at least 1, and 1 for swmax and cnn, got {self.width}")
-        if self.margin < 0:
+        if self.margin is not None and self.margin < 0:
             raise ValueError(f"network.margin is zero or more, got {self.margin}")
         for option in ("margin", "centred", "drop_features"):
-            if self.name != "swmax" and getattr(self, option):
+            if self.name != "swmax" and getattr(self, option) is not None:
                 raise ValueError(f"network.{option} is for swmax, not {self.name}")
         if self.batch_norm is not None:
             _require_choice("network.batch_norm", self.batch_norm, SlidingNorm)
@@ -216,13 +217,17 @@ class TrainingConfig:
     """The share of the target that is spread evenly over all classes."""
     average: float = 0.0
     """The decay, per step, of a moving average of the weights, which is what is tested; 0 for none."""
+    visible: float = 1.0
+    """Every second image is cut off beyond a random share of its object's frame, at least this; 1: none."""
+    images: int | None = None
+    """Images in an epoch; by default as many as there are. If there are fewer, they come again and again."""
     beyond: int = 0
     """Channels that are added at each end of the grid, in training alone."""
     phases: int = 1
     """Into how many steps the grid's ratio is divided: each image meets a shift by one of them at random."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "period"):
+        for name in ("epochs", "batch", "period", "images"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"training.{name} is at least 1, got {value}")
@@ -238,6 +243,8 @@ class TrainingConfig:
         for name in ("smoothing", "average"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"training.{name} is in [0, 1), got {getattr(self, name)}")
+        if not 0 < self.visible <= 1:
+            raise ValueError(f"training.visible is a share in (0, 1], got {self.visible}")
         if self.beyond < 0 or self.phases < 1:
             raise ValueError(
                 f"training.beyond is zero or more and training.phases at least 1, got {self.beyond} and "
@@ -287,8 +294,14 @@ class RunConfig:
             )
         if self.training.phases > 1 and self.network.name in ("cnn", "swmax"):
             raise ValueError(f"training.phases is for foveated networks, not {self.network.name}")
+        if self.training.visible < 1 and self.network.name in ("cnn", "swmax"):
+            raise ValueError(f"training.visible is for foveated networks, not {self.network.name}")
         schedule = self.training.schedule or ("cosine" if cifar else "step")
         network = filled(self.network, low=0.5, high=2.0 if cifar else 8.0, dropout=0.0 if cifar else 0.15)
+        if network.name == "fovconc":
+            network = filled(network, initialisation="glorot")
+        if network.name == "swmax":
+            network = filled(network, margin=8, centred=True, drop_features=True)
         ScaleGrid(network.low, network.high, ratio=network.ratio)  # an impossible one is told before any work
         rate = 1e-3 if cifar else 3e-4 if self.network.name == "swmax" else 3e-3
         return RunConfig(
@@ -307,13 +320,18 @@ class RunConfig:
 
     @property
     def shape(self) -> RunConfig:
-        """What runs have in common that can be trained as one; pools without weights may differ, too."""
+        """What runs have in common that can be trained as one.
+
+        Beside the training images and the seed these may differ: a pool without weights, how the windows are
+        sampled, the first weights, the targets, the averaging and the cutting.
+        """
         pooled = self.network.name in ("fovavg", "fovmax", "fovlse")
         name: NetworkName = "fovavg" if pooled else self.network.name
+        samples = self.data.samples if self.training.images is None else None
         return RunConfig(
-            dataclasses.replace(self.data, sizes=(1.0,), seed=0),
-            dataclasses.replace(self.network, name=name, initialisation="torch"),
-            dataclasses.replace(self.training, seed=0),
+            dataclasses.replace(self.data, sizes=(1.0,), seed=0, samples=samples),
+            dataclasses.replace(self.network, name=name, initialisation=None, antialias=False, blur=None),
+            dataclasses.replace(self.training, seed=0, smoothing=0.0, average=0.0, visible=1.0),
         )
 
     @property

@@ -16,6 +16,7 @@ from scalechannels.selection import channel_contributions
 from scalechannels.sliding import SlidingWindowNetwork
 from scalechannels.training.datasets import Size, require_labels
 from scalechannels.training.errors import pack_errors
+from scalechannels.training.searching import SearchedSliding
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,8 @@ def range_means(accuracies: dict[float, float]) -> dict[str, float]:
 
 def outputs(network: nn.Module, images: Tensor) -> tuple[Tensor, Tensor | None]:
     """Logits (B, K) and, where there are channels, their contributions (B, S), from one pass."""
+    if isinstance(network, SearchedSliding):
+        return network.outputs(images)
     if isinstance(network, SlidingWindowNetwork):
         channels = network.channel_logits(images)
         return channels.amax(1), channel_contributions(MaxOverScales(), channels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -21,38 +21,65 @@ MEMORY_SHARE = 0.5
 
 @torch.no_grad()
 def resident_inputs(
-    network: Network,
+    networks: Sequence[Network],
     sets: Sequence[ImageSet],
     precision: str,
     *,
     channels_last: bool,
-    finer: Foveate | None = None,
+    finer: Callable[[Foveate], Foveate] | None = None,
 ) -> tuple[Tensor, bool]:
     """The resident inputs (D, N, …), and whether they are foveated windows already.
 
-    The windows are those of the network's grid, or of `finer`.
+    networks   for each set the one that it is made for; they differ in how their windows are sampled
+    sets       of differing size are filled up with zeros
+    finer      the windows' grid, where it is not the network's
     """
-    images = torch.stack([made.images for made in sets])  # (D, N, C, H, W)
     kind = torch.bfloat16 if precision == "bfloat16" else torch.float32
-    if isinstance(network, SlidingWindowNetwork):
-        return (images.to(kind) if channels_last else images), False
-    if not isinstance(network, ScaleChannelNetwork):
+    first = networks[0]
+    if isinstance(first, SlidingWindowNetwork):
+        return _joined([made.images.to(kind) if channels_last else made.images for made in sets]), False
+    if not isinstance(first, ScaleChannelNetwork):
+        images = _joined([made.images for made in sets])  # (D, N, C, H, W)
         return (images[:, :, None].movedim(3, -1).to(kind) if channels_last else images), False
-    D, N, C = images.shape[:3]
-    foveate = finer or network.foveate
-    side, S = foveate.window, len(foveate.grid)
-    needed = window_bytes(network, sets, precision, finer)
-    if not fits(needed, images.device):
+    needed = window_bytes(networks, sets, precision, finer)
+    if not fits(needed, sets[0].images.device):
         if channels_last:
             raise MemoryError(
                 f"the windows of these runs need {needed / 2**30:.1f} GiB; train fewer runs together"
             )
-        return images, False
-    windows = torch.empty(D, N, S, C, side, side, dtype=kind, device=images.device)
-    for made, out in zip(images, windows, strict=True):
-        for part, target in zip(made.split(256), out.split(256), strict=True):
+        return _joined([made.images for made in sets]), False
+    stacks = []
+    for network, made in zip(networks, sets, strict=True):
+        foveate = _foveate(network, finer)
+        side, (N, C) = foveate.window, made.images.shape[:2]
+        windows = torch.empty(
+            N, len(foveate.grid), C, side, side, dtype=kind, device=made.images.device
+        )  # (N, S, C, n, n)
+        for part, target in zip(made.images.split(256), windows.split(256), strict=True):
             target.copy_(foveate(part))
-    return (windows.movedim(3, -1).contiguous() if channels_last else windows), True
+        stacks.append(windows.movedim(2, -1).contiguous() if channels_last else windows)
+    return _joined(stacks), True
+
+
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    """Parts (N, …) that differ in N at most, as one (D, N, …)."""
+    most = max(len(part) for part in parts)
+    if len({len(part) for part in parts}) == 1:
+        return torch.stack(list(parts))
+    joined = parts[0].new_zeros(len(parts), most, *parts[0].shape[1:])
+    for part, target in zip(parts, joined, strict=True):
+        target[: len(part)] = part
+    return joined
+
+
+def resident_labels(sets: Sequence[ImageSet]) -> Tensor:
+    """Their labels (D, N), filled up like the inputs."""
+    return _joined([made.labels for made in sets])
+
+
+def resident_scales(sets: Sequence[ImageSet]) -> Tensor:
+    """The size of each image (D, N), filled up like the inputs."""
+    return _joined([made.scales for made in sets])
 
 
 def foveate_finer(foveate: Foveate, ratio: float, beyond: int, phases: int) -> Foveate:
@@ -66,14 +93,23 @@ def foveate_finer(foveate: Foveate, ratio: float, beyond: int, phases: int) -> F
 
 
 def window_bytes(
-    network: Network, sets: Sequence[ImageSet], precision: str, finer: Foveate | None = None
+    networks: Sequence[Network],
+    sets: Sequence[ImageSet],
+    precision: str,
+    finer: Callable[[Foveate], Foveate] | None = None,
 ) -> int:
     """What the cached windows of these sets take; nothing where a network has none."""
-    if not isinstance(network, ScaleChannelNetwork):
+    if not isinstance(networks[0], ScaleChannelNetwork):
         return 0
-    grid = (finer or network.foveate).grid
-    pixels = len(grid) * sets[0].images.shape[1] * network.foveate.window**2
-    return sum(len(made) for made in sets) * pixels * (2 if precision == "bfloat16" else 4)
+    foveate = _foveate(networks[0], finer)
+    pixels = len(foveate.grid) * sets[0].images.shape[1] * foveate.window**2
+    most = max(len(made) for made in sets)
+    return len(sets) * most * pixels * (2 if precision == "bfloat16" else 4)
+
+
+def _foveate(network: Network, finer: Callable[[Foveate], Foveate] | None) -> Foveate:
+    assert isinstance(network, ScaleChannelNetwork)
+    return network.foveate if finer is None else finer(network.foveate)
 
 
 def fits(needed: int, device: torch.device) -> bool:

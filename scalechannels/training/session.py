@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from scalechannels.foveate import Foveate
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pretrained import Network
 from scalechannels.training.build import build_network, tested_network
+from scalechannels.training.cutting import Cut
 from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, open_data, require_labels
 from scalechannels.training.distributed import (
     Processes,
@@ -25,8 +26,16 @@ from scalechannels.training.distributed import (
 )
 from scalechannels.training.evaluate import as_json, evaluate
 from scalechannels.training.progress import Progress, log_entry
-from scalechannels.training.resident import fits, foveate_finer, resident_inputs, window_bytes
+from scalechannels.training.resident import (
+    fits,
+    foveate_finer,
+    resident_inputs,
+    resident_labels,
+    resident_scales,
+    window_bytes,
+)
 from scalechannels.training.runs import Checkpoint, Run, environment
+from scalechannels.training.searching import searched
 from scalechannels.training.stacked import StackedNetwork, can_stack, stack_networks
 from scalechannels.training.streaming import StreamTrainer
 from scalechannels.training.trainer import Trainer, mix, shuffled
@@ -69,9 +78,10 @@ class Session:
         self.data_of: list[int] = []
         started = time.perf_counter()
         streamed, sets = self._make_sets()
-        self.count = len(sets[0])
-        assert self.training.batch is not None
-        shuffled(self.count, self.training.batch, 0, 0)  # a batch that is too large is told before any work
+        self.image_size = (sets[0].images.shape[2], sets[0].images.shape[3])
+        self.counts = [len(sets[data]) for data in self.data_of]
+        for run in range(len(runs)):
+            self._order(run, 0)  # a batch that is too large is told before any work
         channels, classes = sets[0].images.shape[1], len(self.data[0].classes)
         self.networks = [build_network(run.config, channels, classes).to(device) for run in runs]
         self.model, self.trainer = self._streamed(sets) if streamed else self._resident(sets)
@@ -100,47 +110,62 @@ class Session:
         precision = self.training.precision
         assert precision is not None
         stacked = self.how.together and can_stack(self.networks[0])
-        needed = window_bytes(self.networks[0], sets, precision, self._finer())
-        if len(self.runs) == 1 and not fits(needed, self.device):
+        # Runs share inputs where they see the same images in the same way.
+        kinds = [
+            (data, run.config.network.antialias, run.config.network.blur)
+            for data, run in zip(self.data_of, self.runs, strict=True)
+        ]
+        wanted = list(dict.fromkeys(kinds))
+        seen = [sets[data] for data, _, _ in wanted]
+        made_for = [self.networks[kinds.index(kind)] for kind in wanted]
+        finer = self._finer()
+        if len(self.runs) == 1 and not fits(window_bytes(made_for, seen, precision, finer), self.device):
             self._require_own_grid()
             stacked = False  # foveated in every step instead
-        inputs, cached = resident_inputs(
-            self.networks[0], sets, precision, channels_last=stacked, finer=self._finer()
-        )
+        inputs, cached = resident_inputs(made_for, seen, precision, channels_last=stacked, finer=finer)
         model: nn.Module = (
             stack_networks(self.networks, *sets[0].images.shape[2:]).to(self.device)
             if stacked
             else Alone(self.networks[0], cached)
         )
-        labels = torch.stack([made.labels for made in sets])
         compiled = stacked and self.device.type == "cuda" if self.how.compiled is None else self.how.compiled
+        each = [run.config.training for run in self.runs]
         trainer = Trainer(
             self._synchronised(model),
             inputs,
-            labels,
-            self.data_of,
+            resident_labels(seen),
+            [wanted.index(kind) for kind in kinds],
             precision=precision,
             compiled=compiled,
             processes=self.processes,
-            smoothing=self.training.smoothing,
-            average=self.training.average,
+            smoothing=[training.smoothing for training in each],
+            average=[training.average for training in each],
             phases=self.training.phases,
+            cut=self._cut(seen, [training.visible for training in each], channels_last=stacked),
         )
         return model, trainer
 
-    def _finer(self) -> Foveate | None:
+    def _finer(self) -> Callable[[Foveate], Foveate] | None:
         """What makes the windows to train on, where they are not those of the network's own grid."""
         network, training = self.networks[0], self.training
         if not isinstance(network, ScaleChannelNetwork) or (training.beyond, training.phases) == (0, 1):
             return None
         ratio = self.runs[0].config.network.ratio
-        return foveate_finer(network.foveate, ratio, training.beyond, training.phases).to(self.device)
+        return lambda foveate: foveate_finer(foveate, ratio, training.beyond, training.phases).to(self.device)
+
+    def _cut(self, sets: Sequence[ImageSet], visible: Sequence[float], *, channels_last: bool) -> Cut | None:
+        if min(visible) == 1:
+            return None
+        network, finer = self.networks[0], self._finer()
+        assert isinstance(network, ScaleChannelNetwork)
+        foveate = network.foveate if finer is None else finer(network.foveate)
+        return Cut(foveate, foveate.window * resident_scales(sets), visible, channels_last)
 
     def _require_own_grid(self) -> None:
-        if self._finer() is not None:
+        if self._finer() is not None or any(run.config.training.visible < 1 for run in self.runs):
             raise MemoryError(
-                "training.beyond and training.phases choose among windows that lie in memory, and these do "
-                "not fit; give fewer of them, or a device with more memory"
+                "training.beyond, training.phases and training.visible are for windows that lie in memory, "
+                "and these do not fit; give fewer of them, or a device with more memory"
             )
 
     def _streamed(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:
@@ -166,7 +191,7 @@ class Session:
         assert self.training.epochs is not None
         assert self.training.batch is not None
         first = self._resume()
-        steps = self.count // self.training.batch
+        steps = len(self._order(0, 0))
         label = self.runs[0].config.name if len(self.runs) == 1 else f"{len(self.runs)} runs together"
         with Progress(label, self.processes.writes) as progress:
             for epoch in range(first, self.training.epochs):
@@ -186,15 +211,18 @@ class Session:
         without_global_batch_norm(self.model)
 
     def _epoch(self, epoch: int, rate: float, progress: Progress) -> tuple[list[float], float]:
-        assert self.training.batch is not None
-        order = torch.stack(
-            [shuffled(self.count, self.training.batch, run.config.training.seed, epoch) for run in self.runs]
-        )  # (R, steps, B)
+        order = torch.stack([self._order(run, epoch) for run in range(len(self.runs))])  # (R, steps, B)
         # Dropout depends on the seed and the epoch alone, so a resumed run draws what it would have drawn.
         torch.manual_seed(mix(self.training.seed, epoch) + self.processes.rank)
         started = time.perf_counter()
         losses = self.trainer.epoch(self.processes.share(order), rate, progress.step)
         return self.processes.mean(losses), time.perf_counter() - started
+
+    def _order(self, run: int, epoch: int) -> Tensor:
+        """The images of a run's epoch: (steps, B)."""
+        training = self.runs[run].config.training
+        assert training.batch is not None
+        return shuffled(self.counts[run], training.batch, training.seed, epoch, training.images)
 
     def _resume(self) -> int:
         """Go on from the last epoch that all runs have completed."""
@@ -206,10 +234,11 @@ class Session:
         for run, state in enumerate(states):
             self.history[run] = state.history
             self.seconds["training"] = sum(entry["seconds"] for entry in state.history)
+        names = dict.fromkeys(name for state in states for name in state.tensors)
         self.trainer.load_tensors(
             {
-                name: _joined([state.tensors[name] for state in states], self._of_runs(name))
-                for name in states[0].tensors
+                name: _joined([_found(state.tensors, name) for state in states], self._of_runs(name))
+                for name in names
             }
         )
         return states[0].epoch
@@ -219,7 +248,11 @@ class Session:
             return
         tensors = self.trainer.tensors()
         for index, run in enumerate(self.runs):
-            mine = {name: value[index] if self._of_runs(name) else value for name, value in tensors.items()}
+            mine = {
+                name: value[index] if self._of_runs(name) else value
+                for name, value in tensors.items()
+                if run.config.training.average or not name.startswith("average.")
+            }
             run.save(Checkpoint(epoch, mine, self.history[index]))
             if self.how.log:
                 log_entry(run.folder, self.history[index][-1])
@@ -238,7 +271,7 @@ class Session:
             tested: tuple[Size, ...] = data.test_sizes if sizes is None else tuple(sizes)
             with Progress(f"evaluating {run.config.name}", True) as progress:
                 results = evaluate(
-                    network,
+                    searched(network, *self.image_size),
                     partial(self._testing, data, split=split),
                     tested,
                     len(data.classes),
@@ -268,6 +301,11 @@ class Session:
             "history": self.history[index],
             "evaluation": evaluation,
         }
+
+
+def _found(tensors: dict[str, Tensor], name: str) -> Tensor:
+    """A checkpoint's tensor; the average of weights that are not averaged is the weights themselves."""
+    return tensors[name] if name in tensors else tensors[name.replace("average.", "model.", 1)]
 
 
 def _joined(values: Sequence[Tensor], of_runs: bool) -> Tensor:

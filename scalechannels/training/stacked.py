@@ -92,18 +92,27 @@ class StackedSliding(StackedNetwork):
         self.per_place = not networks[0].drop_features
 
     def forward(self, inputs: Tensor) -> Tensor:
+        return self.search(inputs)[0]
+
+    def search(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """The logits, and at which places of the canvas they were found (R, B, K)."""
         R, B = inputs.shape[:2]
         canvases = self.canvas(inputs.flatten(0, 1).float()).to(inputs.dtype)  # (R·B, C, height, width)
         canvases = canvases.unflatten(0, (R, B)).movedim(2, -1)  # (R, B, height, width, C)
         seed = torch.randint(2**31, (1,), device=inputs.device)
         dropout = self.backbone.drop.p if self.training else 0.0
         places, kept = strongest_places(
-            canvases, *self.backbone.arguments(), self.canvas.places, seed, dropout, self.per_place
+            canvases.bfloat16() if canvases.is_cuda else canvases,
+            *self.backbone.arguments(),
+            self.canvas.places,
+            seed,
+            dropout,
+            self.per_place,
         )  # (R, B, K), (R, B, K, hidden)
         windows = self.canvas.windows(canvases.flatten(0, 1), places.flatten(0, 1))  # (R·B, K, n, n, C)
         windows = windows.unflatten(0, (R, B)).flatten(1, 2)  # (R, B·K, n, n, C)
         logits = self.backbone(windows, kept.flatten(1, 2) / (1 - dropout))  # (R, B·K, K)
-        return logits.view(*places.shape, -1).diagonal(dim1=2, dim2=3).float()  # (R, B, K)
+        return logits.view(*places.shape, -1).diagonal(dim1=2, dim2=3).float(), places  # (R, B, K)
 
 
 class StackedBackbone(nn.Module):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from scalechannels.training.config import Precision
+from scalechannels.training.cutting import Cut
 from scalechannels.training.distributed import Processes
 
 UNROLL = 25
@@ -22,8 +22,9 @@ class Trainer:
     inputs     (D, N, …): D data sets that runs can share
     labels     (D, N)
     data_of    for each run, which of the D data sets it learns from
-    smoothing  the share of the target that is spread over all classes
-    average    the decay, per step, of a moving average of all that the model holds; 0 for none
+    smoothing  the share of the target that is spread over all classes, of all runs or one for each
+    average    the decay, per step, of a moving average of all that the model holds, likewise; 0 for none
+    cut        what cuts some images off, see `cutting`
     phases     the inputs (D, N, S · phases, …) hold channels of a finer grid, of which each image shows every
                `phases`-th, from a random one on: S in all
 
@@ -40,18 +41,25 @@ class Trainer:
         precision: Precision,
         compiled: bool = False,
         processes: Processes | None = None,
-        smoothing: float = 0.0,
-        average: float = 0.0,
+        smoothing: float | Sequence[float] = 0.0,
+        average: float | Sequence[float] = 0.0,
         phases: int = 1,
+        cut: Cut | None = None,
     ) -> None:
         self.model, self.inputs, self.labels = model.train(), inputs, labels
-        self.smoothing, self.average, self.phases = smoothing, average, phases
+        self.device, self.precision = inputs.device, precision
+        self.phases, self.cut = phases, torch.compile(cut) if compiled and cut is not None else cut
+        self.smoothing, decay = (
+            torch.tensor(value, device=self.device).expand(len(data_of)) for value in (smoothing, average)
+        )  # (R,)
         self.averaged = {
             name: value.clone()
-            for name, value in (model.state_dict() if average else {}).items()
+            for name, value in (model.state_dict() if decay.any() else {}).items()
             if value.is_floating_point()
         }
-        self.device, self.precision = inputs.device, precision
+        self.weights = {
+            name: (1 - decay).view(-1, *[1] * (value.ndim - 1)) for name, value in self.averaged.items()
+        }
         self.on_gpu = self.device.type == "cuda"
         self.alone = processes is None or processes.count == 1
         self.called: nn.Module = model
@@ -122,6 +130,8 @@ class Trainer:
         assert self.order is not None
         chosen = self.order.index_select(1, self.place)[:, 0]  # (R, B)
         inputs = self.inputs[self.data_of, chosen]
+        if self.cut is not None:
+            inputs = self.cut(inputs, self.data_of, chosen)
         if self.phases > 1:
             inputs = self._one_phase(inputs)
         self.learn(inputs, self.labels[self.data_of, chosen])
@@ -147,18 +157,15 @@ class Trainer:
             self.place += 1
             if self.averaged:
                 now = self.model.state_dict()
-                torch._foreach_lerp_(
-                    list(self.averaged.values()), [now[name] for name in self.averaged], 1 - self.average
-                )
+                for name, averaged in self.averaged.items():
+                    averaged.lerp_(now[name], self.weights[name])
 
     def _objective(self, inputs: Tensor, labels: Tensor) -> Tensor:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
             logits = self.called(inputs)  # (R, B, K)
-        logits = logits.float()
-        losses = F.cross_entropy(
-            logits.flatten(0, 1), labels.flatten(), reduction="none", label_smoothing=self.smoothing
-        )
-        return losses.view(labels.shape).mean(1)  # (R,)
+        surprises = -logits.float().log_softmax(2)  # (R, B, K)
+        right = surprises.gather(2, labels[..., None])[..., 0]  # (R, B)
+        return right.lerp(surprises.mean(2), self.smoothing[:, None]).mean(1)  # (R,)
 
     def _capture(self, steps: int) -> None:
         """Record the step once; warming up must leave no trace in the weights or in what dropout draws.
@@ -223,13 +230,19 @@ class Trainer:
         return state[key]
 
 
-def shuffled(count: int, batch: int, seed: int, epoch: int) -> Tensor:
-    """The order of an epoch (steps, B), from seed and epoch alone; a rest smaller than B is left out."""
+def shuffled(count: int, batch: int, seed: int, epoch: int, images: int | None = None) -> Tensor:
+    """The order of an epoch (steps, B), from seed and epoch alone; a rest smaller than B is left out.
+
+    Where an epoch is to have more `images` than there are, they come again and again, each time in another
+    order; of more than there are it takes as many.
+    """
     if batch > count:
         raise ValueError(f"a batch of {batch} is larger than the {count} training images; give a smaller one")
     generator = torch.Generator().manual_seed(mix(seed, epoch))
-    steps = count // batch
-    return torch.randperm(count, generator=generator)[: steps * batch].view(steps, batch)
+    wanted = images or count
+    rounds = [torch.randperm(count, generator=generator) for _ in range(-(-wanted // count))]
+    steps = wanted // batch
+    return torch.cat(rounds)[: steps * batch].view(steps, batch)
 
 
 def mix(seed: int, epoch: int) -> int:

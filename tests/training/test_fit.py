@@ -155,9 +155,34 @@ def test_runs_together_are_the_runs_alone(tmp_path, double) -> None:
                 torch.testing.assert_close(value, alone[name], rtol=1e-6, atol=1e-6, msg=name)
 
 
-def test_runs_together_go_on_from_the_epoch_they_share(tmp_path, monkeypatch) -> None:
+def test_runs_of_other_samples_and_options_are_trained_as_one(tmp_path, double) -> None:
+    configs = [
+        tiny(samples=100, dropout=0, images=60),
+        tiny("fovmax", samples=40, dropout=0, images=60, smoothing=0.1),
+        tiny("fovlse", samples=100, dropout=0, images=60, average=0.5, network={"antialias": True}),
+    ]
+    together = fit(configs, tmp_path / "together", device="cpu", sizes=SIZES, together=True)
+    for config, run in zip(configs, together, strict=True):
+        assert run.result()["seconds"]["runs_together"] == 3
+        alone = trained(config, tmp_path / "alone")
+        for name, value in weights(alone).items():
+            if not name.endswith("num_batches_tracked"):
+                torch.testing.assert_close(weights(run)[name], value, rtol=1e-6, atol=1e-6)
+
+
+def test_cut_images_change_what_is_learnt(tmp_path) -> None:
+    plain, cut = (weights(trained(tiny("fovlse", visible=share), tmp_path)) for share in (1.0, 0.3))
+    assert any(not torch.equal(plain[name], cut[name]) for name in plain)
+    both = fit([tiny("fovlse"), tiny("fovlse", visible=0.3)], tmp_path / "two", device="cpu", together=True)
+    assert both[0].result()["seconds"]["runs_together"] == 2
+    with pytest.raises(ValueError, match=r"training\.visible is for foveated networks, not cnn"):
+        tiny("cnn", visible=0.5).resolve()
+
+
+@pytest.mark.parametrize("average", [0.0, 0.5], ids=["alike", "one averaged"])
+def test_runs_together_go_on_from_the_epoch_they_share(average, tmp_path, monkeypatch) -> None:
     """Killed between the saves of two runs: the one that is ahead goes back by one epoch."""
-    configs = [tiny(epochs=3, seed=seed) for seed in (0, 1)]
+    configs = [tiny(epochs=3), tiny(epochs=3, seed=1, average=average)]
     options = {"device": "cpu", "sizes": SIZES, "together": True}
     whole = fit(configs, tmp_path / "whole", **options)
     original, saved = Run.save, []

@@ -173,3 +173,28 @@ def test_an_image_shows_one_phase_at_random_and_never_a_mixture() -> None:
     shown = found._one_phase(channels)
     assert shown.shape == (1, 50, 3, 1)
     assert {tuple(row) for row in shown[0, :, :, 0].tolist()} == {(0.0, 2.0, 4.0), (1.0, 3.0, 5.0)}
+
+
+def test_each_run_has_its_own_targets_and_average() -> None:
+    both = trainer(2, smoothing=[0.2, 0.0], average=[0.0, 0.75])
+    both.epoch(orders([3, 4], 0), 1e-2)
+    for run, options in enumerate(({"smoothing": 0.2}, {"average": 0.75})):
+        alone = trainer(**options)
+        with torch.no_grad():
+            for start in (alone.model.weight, *alone.averaged.values()):
+                start.copy_(Linear(2).weight[[run]])
+        alone.epoch(orders([3 + run], 0), 1e-2)
+        torch.testing.assert_close(both.model.weight[[run]], alone.model.weight)
+    torch.testing.assert_close(both.averaged["weight"][0], both.model.weight[0].detach())
+    torch.testing.assert_close(both.averaged["weight"][[1]], alone.averaged["weight"])
+    assert not torch.allclose(both.averaged["weight"][1], both.model.weight[1])
+
+
+def test_few_images_come_again_in_another_order() -> None:
+    found = shuffled(10, 4, 0, 0, images=25)
+    assert found.shape == (6, 4)
+    assert all(sorted(found.flatten()[start : start + 10].tolist()) == list(range(10)) for start in (0, 10))
+    assert not torch.equal(found.flatten()[:10], found.flatten()[10:20])
+    assert shuffled(10, 4, 0, 0, images=8).shape == (2, 4)
+    with pytest.raises(ValueError, match="larger than the 10"):
+        shuffled(10, 12, 0, 0, images=100)

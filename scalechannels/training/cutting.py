@@ -1,0 +1,72 @@
+"""Objects that reach beyond the picture, made from those that do not: a foveated window with a nearer edge.
+
+An object that is larger than the picture is seen in part, and what a window has beyond the picture repeats
+the border (or mirrors the picture). A network that learns from whole objects has never met that. Cutting
+shows it: the picture of a training image is taken to end at a random distance from its centre.
+
+Law: the windows are those of the image cropped there. Limit: the edge lies on a pixel of each channel's
+window, so it is off by up to half of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from scalechannels.foveate import Foveate
+
+
+class Cut(nn.Module):
+    """Cuts every second image of windows (R, B, S, n, n, C), each run in its own measure.
+
+    foveate    what made the windows
+    channels_last  else they are (R, B, S, C, n, n)
+    frames     (D, N): the side of the square that holds each image's object, in image pixels
+    visible    for each run the smallest share of that side that stays in the picture; 1 leaves it whole
+    """
+
+    scales: Tensor
+    frames: Tensor
+    visible: Tensor
+
+    def __init__(
+        self, foveate: Foveate, frames: Tensor, visible: Sequence[float], channels_last: bool = True
+    ) -> None:
+        super().__init__()
+        if frames.isnan().any():
+            raise ValueError("only objects of known size can be cut; these images do not tell it")
+        if foveate.outside == "constant":
+            raise ValueError("images are cut where a window repeats the border or reflects, not a constant")
+        self.reflects, self.channels_last = foveate.outside == "reflect", channels_last
+        self.register_buffer("scales", torch.tensor(list(foveate.grid), device=frames.device))
+        self.register_buffer("frames", frames.float())
+        self.register_buffer("visible", torch.tensor(list(visible), device=frames.device)[:, None])  # (R, 1)
+
+    def forward(self, windows: Tensor, data: Tensor, images: Tensor) -> Tensor:
+        """`data` (R, 1) and `images` (R, B) say of which images the windows are."""
+        share = self.visible ** torch.rand(images.shape, device=windows.device)  # log-uniform
+        whole = (torch.rand(images.shape, device=windows.device) < 0.5) | (share >= 1)
+        side = torch.where(whole, torch.inf, share * self.frames[data, images])  # (R, B)
+        if self.channels_last:
+            return self.cut(windows, side)
+        return self.cut(windows.movedim(3, -1), side).movedim(-1, 3)
+
+    def cut(self, windows: Tensor, side: Tensor) -> Tensor:
+        """The windows of images (R, B) whose picture has this many pixels along its side."""
+        R, B, S, n = windows.shape[:4]
+        centre = (n - 1) / 2
+        reach = ((side[..., None] - 1) / 2 / self.scales).clamp(min=0.5, max=n)[..., None]  # (R, B, S, 1)
+        place = torch.arange(n, device=windows.device) - centre
+        if self.reflects:  # back and forth between the two edges
+            beyond = (place + reach) % (4 * reach)
+            place = torch.minimum(beyond, 4 * reach - beyond) - reach
+        else:
+            place = torch.maximum(torch.minimum(place, reach), -reach)
+        index = (place + centre).round().long().clamp(0, n - 1)  # (R, B, S, n)
+        runs, images, channels = (
+            torch.arange(count, device=windows.device).view(shape)
+            for count, shape in ((R, (-1, 1, 1, 1, 1)), (B, (-1, 1, 1, 1)), (S, (-1, 1, 1)))
+        )
+        return windows[runs, images, channels, index[..., :, None], index[..., None, :]]
