@@ -188,6 +188,7 @@ def _fill(result: Tensor, images: Tensor, scales: Tensor, chunk: int, library: A
         return tensor.numpy() if library is np else tensor
 
     count, size, digit, target = *result.shape[:2], images.shape[-1], array(result)
+    source = array(images if images.dtype == torch.uint8 else images.float())  # numpy has no bfloat16
     # A thread makes several chunks in a row: two of them at one page of memory would both prepare it.
     firsts = range(0, count, stretch := 4 * chunk)
     threads = min(torch.get_num_threads(), len(firsts)) if library is np else 1
@@ -199,7 +200,7 @@ def _fill(result: Tensor, images: Tensor, scales: Tensor, chunk: int, library: A
         products = _products(scales, digit, size, library)
 
         def make(part: slice, scratch: Any) -> None:
-            _make(array(images[part].float()), products, target[part], scratch)
+            _make(source[part], products, target[part], scratch)
 
     else:
         # Similar scales go together: a chunk is computed in a frame that fits its largest digit.
@@ -209,7 +210,7 @@ def _fill(result: Tensor, images: Tensor, scales: Tensor, chunk: int, library: A
             chosen = order[part]
             made = library.empty_like(target[: len(chosen)])
             products = _products(scales[chosen], digit, size, library)
-            _make(array(images[chosen].float()), products, made, scratch)
+            _make(source[array(chosen)], products, made, scratch)
             target[array(chosen)] = made
 
     def make_stretch(first: int) -> None:
@@ -259,24 +260,26 @@ def _products(scales: Tensor, digit: int, size: int, library: Any) -> tuple[list
 def _make(digits: Any, products: Any, result: Any, scratch: Any) -> None:
     """Writes the images of a chunk of digits (N, n, n) into `result` (N, size, size).
 
-    On a CPU numpy's arctan uses wider registers than torch's: several times faster.
+    On a CPU numpy's arctan uses wider registers than torch's: several times faster. And torch would share
+    even the conversion of a chunk to floats between threads of its own, which wait for the cores.
     """
     library: Any = np if isinstance(digits, np.ndarray) else torch
     rescaling, smoothing = products
     memory = itertools.cycle(scratch)
-    images = digits
+    images = library.asarray(digits, dtype=library.float32)
     for product in rescaling:
         images = product(images, next(memory))  # finally (N, support, support)
     library.clip(images, 0, 256, out=images)
     for product in smoothing:
         images = product(images, next(memory))  # finally (N, frame, frame)
-    darkest = library.amin(images, (1, 2))[:, None, None]
-    contrast = library.amax(images, (1, 2))[:, None, None] - darkest
+    pixels = images.reshape(len(images), -1)  # one axis: longer loops inside numpy
+    darkest = library.amin(pixels, 1)[:, None]
+    contrast = library.amax(pixels, 1)[:, None] - darkest
     contrast = library.where(contrast > 1e-2, contrast, math.inf)
     gain = 255 * GAIN / contrast  # none for an empty image, which stays background
-    library.multiply(images, gain, out=images)
-    library.subtract(images, darkest * gain + GAIN * MIDDLE, out=images)
-    library.arctan(images, out=images)
+    library.multiply(pixels, gain, out=pixels)
+    library.subtract(pixels, darkest * gain + GAIN * MIDDLE, out=pixels)
+    library.arctan(pixels, out=pixels)
     margin = (result.shape[-1] - images.shape[-1]) // 2
     if margin:
         result[:] = BACKGROUND

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -40,12 +41,18 @@ def test_equals_the_plain_product(
     assert memory[0] == 7  # the result lies in the memory that was given
 
 
-def test_on_a_cpu_the_zeros_beside_the_band_are_left_out_and_on_a_gpu_there_is_one_product() -> None:
+@pytest.mark.parametrize("axis", ["rows", "columns"])
+def test_on_a_cpu_the_zeros_beside_the_band_are_left_out_and_on_a_gpu_there_is_one_product(
+    axis: Literal["rows", "columns"],
+) -> None:
     matrix = band(2, 100, 100)
-    blocks = Banded.of(matrix, "rows", np).blocks
-    assert len(blocks) == 7
-    assert all(weights.shape[1] <= BLOCK and weights.shape[2] <= BLOCK + 6 for _, _, weights in blocks)
-    assert len(Banded.of(matrix, "rows", torch).blocks) == 1
+    blocks = Banded.of(matrix, axis, np).blocks
+    assert len(blocks) == math.ceil(100 / BLOCK[axis])
+    for _, _, weights in blocks:
+        out, into = weights.shape[1:] if axis == "rows" else weights.shape[:0:-1]
+        assert out <= BLOCK[axis]
+        assert into <= BLOCK[axis] + 6
+    assert len(Banded.of(matrix, axis, torch).blocks) == 1
 
 
 def test_rows_without_a_weight_become_zero() -> None:

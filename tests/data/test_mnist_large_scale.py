@@ -216,6 +216,18 @@ def test_the_code_of_a_gpu_makes_the_same_numbers(scale: float | None) -> None:
     torch.testing.assert_close(by_torch, by_numpy, atol=1e-4, rtol=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
+@pytest.mark.parametrize("ranged", [False, True])
+def test_digits_of_any_type(dtype: torch.dtype, ranged: bool) -> None:
+    """MNIST has bytes. numpy does not know all types of torch."""
+    images = digits(3) // 2  # up to 127: bfloat16 rounds from 256 on
+    scale: Any = torch.tensor([1.0, 2.0, 4.0], dtype=torch.float64) if ranged else 2.0
+    before = images.to(dtype)
+    kept = before.clone()
+    assert large_scale(before, scale).equal(large_scale(images, scale))
+    assert before.equal(kept)  # nothing is computed in the place of what was given
+
+
 @pytest.mark.parametrize("ranged", [False, True])
 def test_threads_make_the_same_images(ranged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     images = digits(37)
