@@ -3,6 +3,7 @@
 import base64
 import subprocess
 import sys
+import tracemalloc
 import zlib
 
 import numpy as np
@@ -60,6 +61,7 @@ def test_no_changed_byte_is_read_as_other_errors(place: int, change: int) -> Non
         ("", "damaged"),
         ("not base64!", "damaged"),
         ("é", "damaged"),
+        (f"{pack_errors(SOME)[:8]}!{pack_errors(SOME)[8:]}", "damaged"),
         (None, "damaged"),
         (7, "damaged"),
         (base64.b64encode(b"not compressed").decode(), "damaged"),
@@ -74,6 +76,17 @@ def test_no_changed_byte_is_read_as_other_errors(place: int, change: int) -> Non
 def test_what_is_no_errors_of_ten_images_is_told(text, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         unpack_errors(text, 10)
+
+
+def test_text_that_grows_does_not_fill_the_memory() -> None:
+    text = text_of(bytes(10**7))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="another number of images"):
+            unpack_errors(text, 10)
+        assert tracemalloc.get_traced_memory()[1] < 10**6
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_number_of_images_that_cannot_be() -> None:

@@ -1,0 +1,395 @@
+"""Intervals that hold the truth: on simulated networks whose accuracies have a closed form."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from made_up import made_up, write
+
+from scalechannels.paper.paired import (
+    Paired,
+    Size,
+    _over_images,
+    _variance_of_seeds,
+    compare,
+    paired_difference,
+    trained_on,
+)
+from scalechannels.paper.plan import SINGLE, cifar, few, main, seeded
+from scalechannels.paper.results import MNIST_SIZES, Results
+from scalechannels.training.config import RunConfig
+from scalechannels.training.errors import pack_errors
+
+IMAGES = 40
+
+
+def simulated(
+    draws: np.random.Generator, level: float, hard: np.ndarray, spread: float, seeds: int = 3, sizes: int = 3
+) -> np.ndarray:
+    """Right where a sum of normals is positive: of the image, the seed, both, and all three with the size."""
+    shape = (seeds, sizes, len(hard))
+    of_seed = spread * draws.standard_normal((seeds, 1, 1))
+    of_both = 0.5 * draws.standard_normal((seeds, 1, len(hard)))
+    return level - hard + of_seed + of_both + 0.3 * draws.standard_normal(shape) > 0
+
+
+def truth(level: float, spread: float) -> float:
+    """The accuracy over all seeds and images there can be, in per cent."""
+    return 100 * statistics.NormalDist(0, math.sqrt(1 + spread**2 + 0.5**2 + 0.3**2)).cdf(level)
+
+
+def intervals(times: int, spreads: tuple[float, float], seeds: int = 3) -> list[Paired]:
+    """Of pairs of networks with the levels 2.1 and 2.0."""
+    draws = np.random.default_rng(5)
+    found = []
+    for _ in range(times):
+        hard = draws.standard_normal(500)
+        a, b = (
+            simulated(draws, level, hard, spread, seeds)
+            for level, spread in zip((2.1, 2.0), spreads, strict=True)
+        )
+        found.append(paired_difference(a, b, resamples=500))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("spreads", "least"),
+    [
+        ((0.0, 0.0), 0.94),  # images alone
+        ((0.1, 0.1), 0.91),  # both matter alike
+        ((0.4, 0.4), 0.92),  # seeds decide
+        ((0.3, 0.02), 0.85),  # seeds decide, of one of them: the hardest case with three
+    ],
+)
+def test_the_interval_holds_the_truth(spreads: tuple[float, float], least: float) -> None:
+    expected = truth(2.1, spreads[0]) - truth(2.0, spreads[1])
+    held = sum(one.low <= expected <= one.high for one in intervals(200, spreads)) / 200
+    assert least <= held
+
+
+@pytest.mark.parametrize(("spread", "seeds", "most"), [(0.2, 8, 1.25), (0.0, 3, 1.4)])
+def test_the_interval_is_not_much_wider_than_it_must_be(spread: float, seeds: int, most: float) -> None:
+    found = intervals(200, (spread, spread), seeds)
+    deviation = statistics.stdev(one.difference for one in found)
+    width = statistics.median(one.high - one.low for one in found)
+    assert 0.9 < width / (2 * 1.96 * deviation) < most
+    expected = truth(2.1, spread) - truth(2.0, spread)
+    assert 0.91 <= sum(one.low <= expected <= one.high for one in found) / 200 <= 0.99
+
+
+def test_the_variance_of_seeds_is_without_that_of_single_images() -> None:
+    draws = np.random.default_rng(0)
+    of_image, of_both = draws.normal(0, 3, (4000, 1, 50)), draws.normal(0, 2, (4000, 6, 50))
+    for deviation in (0.5, 0.0):
+        values = deviation * draws.standard_normal((4000, 6, 1)) + of_image + of_both
+        found = [_variance_of_seeds(one) for one in values]
+        spread = values.mean(2).var(1, ddof=1).mean()
+        assert spread == pytest.approx(deviation**2 + 2**2 / 50, rel=0.06)
+        assert min(found) == 0
+        if deviation:
+            assert statistics.fmean(found) == pytest.approx(deviation**2, rel=0.06)
+        else:
+            assert 0 < statistics.fmean(found) < 0.3 * spread  # never negative, so not 0 on average
+
+
+def single_images(network: np.ndarray) -> float:
+    """The part of the variance of a mean over seeds that is what seed and image do together."""
+    seeds, _, images = network.shape
+    total = 0.0
+    for seed in range(seeds):
+        for image in range(images):
+            left = network[seed, :, image].mean() - network[:, :, image].mean()
+            total += (100 * (left - network[seed].mean() + network.mean())) ** 2
+    return total / ((seeds - 1) * (images - 1)) / images / seeds
+
+
+def test_it_is_what_a_plain_loop_gives() -> None:
+    draws = np.random.default_rng(0)
+    hard = draws.standard_normal(60)
+    a, b = simulated(draws, 1.0, hard, 0.9), simulated(draws, 0.8, hard, 0.6, seeds=4, sizes=2)
+    accuracies = [[100 * float(one.mean()) for one in network] for network in (a, b)]
+    squares = [
+        statistics.variance(values) / len(values) - single_images(network)
+        for values, network in zip(accuracies, (a, b), strict=True)
+    ]
+    freedom = sum(squares) ** 2 / (squares[0] ** 2 / 2 + squares[1] ** 2 / 3)
+    found = []
+    for _ in range(20_000):
+        chosen = draws.integers(60, size=60)  # the same for both, all seeds and all sizes
+        means = [100 * network[:, :, chosen].mean() for network in (a, b)]
+        found.append(means[0] - means[1] + math.sqrt(sum(squares)) * draws.standard_t(freedom))
+    expected = statistics.fmean(accuracies[0]) - statistics.fmean(accuracies[1])
+    result = paired_difference(a, b, resamples=20_000)
+    assert result.difference == pytest.approx(expected, abs=1e-9)
+    low, high = np.quantile(found, (0.025, 0.975))
+    assert (result.low, result.high) == pytest.approx((low, high), abs=0.04 * (high - low))
+    assert result.seeds == (3, 4)
+
+
+def test_resampled_images_have_the_variance_of_a_mean() -> None:
+    values = np.random.default_rng(1).integers(-3, 4, 200) / 3
+    chance = _over_images(values, np.random.default_rng(0), 50_000)
+    assert chance.mean() == pytest.approx(0, abs=0.002)
+    assert chance.var() == pytest.approx(values.var() / 200, rel=0.05)
+
+
+def test_one_seed_each_is_about_images_alone() -> None:
+    draws = np.random.default_rng(0)
+    hard = draws.standard_normal(400)
+    a, b = simulated(draws, 2.0, hard, 0.0), simulated(draws, 1.5, hard, 0.0)
+    alone = paired_difference(a[:1], b[:1])
+    deviation = (100 * (a[0].mean(0) - b[0].mean(0))).std() / math.sqrt(400)
+    assert alone.high - alone.low == pytest.approx(2 * 1.96 * deviation, rel=0.08)
+    assert alone.seeds == (1, 1)
+    varied = simulated(draws, 2.0, hard, 0.5)
+    half = paired_difference(varied, b[:1])  # the seeds of the other are still allowed for
+    assert half.high - half.low > 2 * (alone.high - alone.low)
+    assert half.seeds == (3, 1)
+    repeated = paired_difference(np.repeat(a[:1], 3, 0), b[:1])
+    assert (repeated.low, repeated.high) == pytest.approx((alone.low, alone.high))
+
+
+def test_images_are_paired() -> None:
+    draws = np.random.default_rng(0)
+    hard = 3 * draws.standard_normal(1000)  # most images are hard for both or for none
+    a, b = simulated(draws, 1.0, hard, 0.0), simulated(draws, 1.0, hard, 0.0)
+    paired = paired_difference(a[:1], b[:1])
+    shuffled = paired_difference(a[:1], b[:1][:, :, draws.permutation(1000)])
+    assert shuffled.difference == pytest.approx(paired.difference)
+    assert shuffled.high - shuffled.low > 2 * (paired.high - paired.low)
+
+
+def test_identical_networks_do_not_differ() -> None:
+    one = np.random.default_rng(0).random((1, 4, 50)) < 0.7
+    for seeds in (1, 3):
+        same = np.repeat(one, seeds, 0)
+        found = paired_difference(same, same)
+        assert (found.difference, found.low, found.high) == (0, 0, 0)
+        assert not found.clear
+
+
+def test_the_same_seed_gives_the_same_interval() -> None:
+    draws = np.random.default_rng(0)
+    a, b = (draws.random((3, 2, 100)) < share for share in (0.9, 0.8))
+    assert paired_difference(a, b) == paired_difference(a, b, seed=0)
+    assert paired_difference(a, b) != paired_difference(a, b, seed=1)
+
+
+def test_it_takes_seconds_for_a_table_row() -> None:
+    draws = np.random.default_rng(0)
+    a, b = (draws.random((3, 3 * 17, 10_000)) < share for share in (0.993, 0.992))
+    began = time.perf_counter()
+    found = paired_difference(a, b)
+    assert time.perf_counter() - began < 5
+    assert found.clear
+    assert found.difference == pytest.approx(100 * (a.mean() - b.mean()), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        (np.ones((3, 2, 10), bool), np.ones((3, 2, 11), bool), "same images, got 10 and 11"),
+        (np.ones((3, 10), bool), np.ones((3, 2, 10), bool), r"a is bool .* got bool of shape \(3, 10\)"),
+        (np.ones((3, 2, 10), bool), np.ones((3, 2, 10)), "b is bool .* got float64"),
+        (
+            np.ones((3, 2, 10), bool),
+            np.ones((0, 2, 10), bool),
+            r"b is bool .* got bool of shape \(0, 2, 10\)",
+        ),
+        (np.ones((3, 2, 1), bool), np.ones((3, 2, 1), bool), "a is bool .* of two images or more"),
+    ],
+)
+def test_what_cannot_be_compared_is_told(a: np.ndarray, b: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        paired_difference(a, b)
+
+
+def test_too_few_resamples_are_told() -> None:
+    one = np.ones((1, 1, 5), bool)
+    with pytest.raises(ValueError, match="at least 100 resamples, got 10"):
+        paired_difference(one, one, resamples=10)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "clear"), [(0.1, 0.4, True), (-0.4, -0.1, True), (-0.1, 0.2, False), (0.0, 0.2, False)]
+)
+def test_a_difference_is_clear_without_0_in_its_interval(low: float, high: float, clear: bool) -> None:
+    assert Paired(0.05, low, high).clear is clear
+
+
+def test_a_difference_as_text() -> None:
+    assert str(Paired(0.123, -0.004, 0.25)) == "+0.12 [-0.00, +0.25]"
+
+
+# From results
+
+
+def wrong_of(config: RunConfig, size: Size) -> np.ndarray:
+    """Which of 40 images a made-up run gets wrong: others for each run and size."""
+    canonical = json.dumps([config.resolve("cuda").name, size])
+    draws = np.random.default_rng(list(canonical.encode()))
+    return draws.random(IMAGES) < (0.1 if config.network.name == "fovlse" else 0.3)
+
+
+def keep(
+    folder: Path,
+    *configs: RunConfig,
+    seeds: int = 3,
+    ranges: tuple[tuple[float, float], ...] = (),
+    wrong: Callable[[RunConfig, Size], np.ndarray] | None = wrong_of,
+) -> None:
+    """Results of these runs with as many seeds; None for those of before errors were kept."""
+    for config in (seeded(config, seed) for config in configs for seed in range(seeds)):
+        result = made_up(config, ranges=ranges)
+        for entry in result.values["evaluation"]["sizes"]:
+            if wrong is not None:
+                errors = wrong(
+                    config, tuple(entry["size"]) if isinstance(entry["size"], list) else entry["size"]
+                )
+                entry["images"] = len(errors)
+                entry["accuracy"] = 100 * (1 - float(errors.mean()))
+                entry["errors"] = pack_errors(torch.from_numpy(errors))
+        write(folder, result)
+
+
+def runs_of(name) -> tuple[RunConfig, ...]:
+    return tuple(main(name, train) for train in SINGLE)
+
+
+def right(runs: Sequence[RunConfig], sizes: Sequence[Size], seeds: int = 3) -> np.ndarray:
+    """By hand: (seeds, training sets · sizes, images)."""
+    return np.array(
+        [[~wrong_of(seeded(run, seed), size) for run in runs for size in sizes] for seed in range(seeds)]
+    )
+
+
+def test_results_are_compared_over_training_sets_and_sizes(tmp_path: Path) -> None:
+    a, b = runs_of("fovlse"), runs_of("fovavg")
+    keep(tmp_path / "runs", *a, *b)
+    inside = [size for size in MNIST_SIZES if 0.99 < size < 4.01]
+    assert len(inside) == 9
+    found = compare(tmp_path, a, b, "[1,4]")
+    assert found == paired_difference(right(a, inside), right(b, inside))
+    assert found.clear
+    known = Results(tmp_path / "runs")
+    assert compare(known, a, b, "[1/2,8]") == paired_difference(right(a, MNIST_SIZES), right(b, MNIST_SIZES))
+    assert compare(known, a[:1], b[1:], 1.189) == paired_difference(
+        right(a[:1], [MNIST_SIZES[5]]), right(b[1:], [MNIST_SIZES[5]])
+    )
+
+
+def test_the_difference_is_that_of_the_table(tmp_path: Path) -> None:
+    from scalechannels.paper.tables import main_table
+
+    a, b = runs_of("fovlse"), runs_of("fovmax")
+    keep(tmp_path / "runs", *a, *b)
+    keep(tmp_path / "runs", a[0], seeds=4)  # a fourth seed of one training set is in no mean
+    known = Results(tmp_path / "runs")
+    rows = {row.network: row for row in main_table(known) if row.train == "mean"}
+    found = compare(known, a, b, "[1/2,4]")
+    expected = rows["fovlse"].ours["[1/2,4]"].mean - rows["fovmax"].ours["[1/2,4]"].mean
+    assert found.difference == pytest.approx(expected, abs=1e-9)
+    assert found.seeds == (3, 3)
+    assert compare(known, a[:1], b, "[1/2,4]").seeds == (4, 3)
+    assert compare(known, a[:1], b, "[1/2,4]", seeds=[1, 2]).seeds == (2, 2)
+
+
+def test_a_test_set_of_many_sizes(tmp_path: Path) -> None:
+    a, b = few("fovlse", 1000), few("fovavg", 1000)
+    keep(tmp_path / "runs", a, b, ranges=((1.0, 4.0),))
+    found = compare(tmp_path, [a], [b], (1, 4))
+    assert found == paired_difference(right((a,), [(1.0, 4.0)]), right((b,), [(1.0, 4.0)]))
+    with pytest.raises(ValueError, match=r"fovlse-.* not tested on a set with all sizes from 1 to 2"):
+        compare(tmp_path, [a], [b], (1.0, 2.0))
+
+
+def test_trained_on_gives_the_rows_of_the_table() -> None:
+    assert trained_on(main("fovavg", "tr14")) == runs_of("fovavg")
+    assert trained_on(main("fovavg", "tr1"), ["tr14"]) == (main("fovavg", "tr14"),)
+
+
+def test_results_without_errors_are_named(tmp_path: Path) -> None:
+    a, b = runs_of("fovlse"), runs_of("fovavg")
+    keep(tmp_path / "runs", *a, *b)
+    keep(tmp_path / "runs", b[1], wrong=None, seeds=2)
+    with pytest.raises(ValueError, match=r"2 of 18 results in .* do not say which images") as caught:
+        compare(tmp_path, a, b, "[1,4]")
+    for seed in range(3):
+        assert (seeded(b[1], seed).resolve("cuda").name in str(caught.value)) == (seed < 2)
+    assert compare(tmp_path, a, b, "[1,4]", seeds=[2]).seeds == (1, 1)
+
+
+def test_missing_and_damaged_results_are_named(tmp_path: Path) -> None:
+    a, b = runs_of("fovlse"), runs_of("fovavg")
+    keep(tmp_path / "runs", *a, *b)
+    lost, hurt = (seeded(b[0], seed).resolve("cuda").name for seed in (1, 2))
+    (tmp_path / "runs" / f"{lost}.json").unlink()
+    path = tmp_path / "runs" / f"{hurt}.json"
+    values = json.loads(path.read_text())
+    values["evaluation"]["sizes"][0]["errors"] = "eNo="
+    path.write_text(json.dumps(values))
+    with pytest.raises(ValueError, match=f"no result to use of {lost}, {hurt}; .*damaged at size 0.5"):
+        compare(tmp_path, a, b, "[1,4]", seeds=range(3))
+    assert compare(tmp_path, a, b, "[1,4]").seeds == (3, 1)
+    with pytest.raises(ValueError, match="no result to use of fovmax-mnist-tr1-seed0"):
+        compare(tmp_path, a, runs_of("fovmax"), "[1,4]")
+
+
+def test_results_of_other_test_sizes_are_told(tmp_path: Path) -> None:
+    a, b = main("fovlse", "tr1"), main("fovavg", "tr1")
+    keep(tmp_path, a, b, seeds=1)
+    path = tmp_path / f"{b.resolve('cuda').name}.json"
+    values = json.loads(path.read_text())
+    entries = values["evaluation"]["sizes"]
+    entries.insert(0, {**entries[8], "size": 3.0})
+    path.write_text(json.dumps(values))
+    with pytest.raises(ValueError, match=r"fovavg-.* was tested at .* 3\.0, .* fovlse-.* at "):
+        compare(Results(tmp_path), [a], [b], "[1,4]")
+    entries[0]["size"] = 5.0  # outside, and the order does not matter
+    path.write_text(json.dumps(values))
+    assert compare(Results(tmp_path), [a], [b], "[1,4]").seeds == (1, 1)
+
+
+def test_other_test_images_are_told(tmp_path: Path) -> None:
+    a, b = main("fovlse", "tr1"), main("fovavg", "tr1")
+    other = replace(b, data=replace(b.data, seed=1))
+    with pytest.raises(ValueError, match=r"mnist with data\.seed 0, mnist with data\.seed 1"):
+        compare(Results(tmp_path), [a], [other], "[1,4]")
+    with pytest.raises(ValueError, match=r"same test images, got cifar10 .*, mnist"):
+        compare(Results(tmp_path), [a], [cifar("fovavg")], "[1,4]")
+    with pytest.raises(ValueError, match="at least one run"):
+        compare(Results(tmp_path), [a], [], "[1,4]")
+    keep(tmp_path, a)
+    keep(tmp_path, b, wrong=lambda config, size: np.ones(30, bool))
+    with pytest.raises(ValueError, match="same images, got 40 and 30"):
+        compare(Results(tmp_path), [a], [b], "[1,4]")
+    keep(tmp_path, b, wrong=lambda config, size: np.ones(40 if size < 2 else 30, bool))  # type: ignore[operator]
+    with pytest.raises(ValueError, match=r"fovavg-.* tested on \[30, 40\] images"):
+        compare(Results(tmp_path), [a], [b], "[1,4]")
+
+
+@pytest.mark.parametrize(
+    ("over", "message"),
+    [
+        ("[1,8]", r"a range is one of \[1/2,1\], .* got '\[1,8\]'"),
+        ("[1,4]", r"was tested at 0.5 to 2, not on \[1,4\]"),
+        (3.0, "was tested at 0.5, .* not at 3"),
+    ],
+)
+def test_sizes_that_were_not_tested_are_told(tmp_path: Path, over, message: str) -> None:
+    a, b = cifar("fovlse"), cifar("fovavg")
+    keep(tmp_path, a, b, seeds=1)
+    with pytest.raises(ValueError, match=message):
+        compare(Results(tmp_path), [a], [b], over)
+    assert compare(Results(tmp_path), [a], [b], 0.5) == paired_difference(
+        right((a,), [0.5], 1), right((b,), [0.5], 1)
+    )
