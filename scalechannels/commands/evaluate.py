@@ -39,8 +39,9 @@ def evaluate(
 ) -> None:
     """Test a trained network at many sizes: a table, and one JSON with --out.
 
-    The JSON holds for each size the accuracy, that of each class, the confusion (rows are the true classes)
-    and the selection: how much each scale channel contributes to the winning class, on average.
+    The JSON holds for each size the accuracy, that of each class, the confusion (rows are the true classes),
+    the selection: how much each scale channel contributes to the winning class, on average; and the errors:
+    which images were classified wrongly, for scalechannels.training.errors.unpack_errors.
 
     Example: scalechannels evaluate runs/NAME --sizes 0.5 1 2 4 8 --split validation --out result.json
     """
