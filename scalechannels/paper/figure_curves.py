@@ -38,8 +38,13 @@ def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> 
         drawn += _draw(axes, results, one, curve, place)
     if not drawn:
         axes.text(0.5, 0.5, "no results yet", color=SOFT, ha="center", va="center", transform=axes.transAxes)
+    handles, labels = axes.get_legend_handles_labels()
     legend = axes.legend(
-        loc="lower right" if samples else "best",
+        handles,
+        labels,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.2),  # below the axis: curves of this kind leave no corner free
+        ncols=3 if max(map(len, labels)) < 12 else 2,
         fontsize=8,
         facecolor=PANEL,
         edgecolor="none",
