@@ -7,9 +7,10 @@ from dataclasses import replace
 import torch
 from torch import nn
 
+from scalechannels.averaging import averaged_over_scales
 from scalechannels.backbones import CifarBackbone, ConvBackbone
 from scalechannels.network import Data, fovavg, fovconc, fovlse, fovmax
-from scalechannels.plain import cnn
+from scalechannels.plain import PlainNetwork, cnn
 from scalechannels.pretrained import Network
 from scalechannels.scales import ScaleGrid
 from scalechannels.sliding import swmax
@@ -45,6 +46,10 @@ def _initialise(network: Network, how: Initialisation) -> None:
 
 def tested_network(config: RunConfig, trained: Network) -> Network:
     """What is evaluated and kept of a run: the trained network, with all channels where one was trained."""
+    if config.network.average_scales:
+        assert isinstance(trained, PlainNetwork)
+        sizes = ScaleGrid(config.network.low or 1, config.network.high or 1, ratio=config.network.ratio)
+        return averaged_over_scales(trained, sizes, config.data.sizes[0])
     if config.network.pretrained is None:
         return trained
     backbone = trained.backbone

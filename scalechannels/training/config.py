@@ -42,6 +42,8 @@ class DataConfig:
     """How many training images, balanced over the classes. By default all, and 10,000 built-in digits."""
     seed: int = 0
     """Which subset, which sizes of a range, which built-in digits, which own images are for validation."""
+    redraw: bool = False
+    """With two sizes: draw each image's anew in every epoch, which is augmentation by scale."""
     hold_out: bool = False
     """CIFAR-10: keep the last 10,000 training images for validation."""
     # What follows is for own images alone. Where they lie is not what they are, so it is not compared.
@@ -75,6 +77,8 @@ class DataConfig:
         if self.samples is not None and self.samples < 10:
             raise ValueError(f"data.samples is at least 10, one for each class, got {self.samples}")
         _require_seed("data.seed", self.seed)
+        if self.redraw and (len(self.sizes) == 1 or (self.name == "mnist" and self.samples is not None)):
+            raise ValueError("data.redraw draws sizes from a low to a high one, for all samples of mnist")
         # An option that would have no effect is an error: the run's name would promise what it does not do.
         if self.name == "cifar10" and self.sizes != (1.0,):
             raise ValueError(f"CIFAR-10 is learnt at its own size 1, got data.sizes = {self.sizes}")
@@ -150,6 +154,8 @@ class NetworkConfig:
     """How many times the features of the MNIST backbone's convolutions and dense layer."""
     initialisation: Initialisation | None = None
     """PyTorch's first weights (default), He's (normal) or Glorot's (uniform; fovconc), biases then zero."""
+    average_scales: bool = False
+    """cnn: test it on the image rescaled by every factor of the grid, its probabilities averaged."""
     margin: int | None = None
     """SWMax: by how many pixels (8) every rescaled image is extended on each side, the border repeated."""
     centred: bool | None = None
@@ -175,6 +181,8 @@ class NetworkConfig:
             _require_choice("network.initialisation", self.initialisation, Initialisation)
         if self.width < 1 or (self.width > 1 and self.name in ("swmax", "cnn")):
             raise ValueError(f"network.width is at least 1, and 1 for swmax and cnn, got {self.width}")
+        if self.average_scales and self.name != "cnn":
+            raise ValueError(f"network.average_scales is for cnn, not {self.name}")
         if self.margin is not None and self.margin < 0:
             raise ValueError(f"network.margin is zero or more, got {self.margin}")
         for option in ("margin", "centred", "drop_features"):
@@ -294,6 +302,8 @@ class RunConfig:
             )
         if self.training.phases > 1 and self.network.name in ("cnn", "swmax"):
             raise ValueError(f"training.phases is for foveated networks, not {self.network.name}")
+        if self.network.average_scales and (cifar or len(self.data.sizes) > 1):
+            raise ValueError("network.average_scales is for a network that learns from digits of one size")
         if self.training.visible < 1 and self.network.name in ("cnn", "swmax"):
             raise ValueError(f"training.visible is for foveated networks, not {self.network.name}")
         schedule = self.training.schedule or ("cosine" if cifar else "step")

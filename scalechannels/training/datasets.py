@@ -16,6 +16,8 @@ Size = float | tuple[float, float]
 MNIST_SIZES = tuple(2 ** (k / 4) for k in range(-4, 13))  # 1/2 to 8
 CIFAR_SIZES = tuple(2 ** (k / 4) for k in range(-4, 5))  # 1/2 to 2
 STROKES_TEST = 2_000
+NEXT_DRAW = 1_000_003
+"""From the seed of one drawing of sizes to that of the next."""
 
 
 class DataSets(Protocol):
@@ -24,7 +26,9 @@ class DataSets(Protocol):
     classes: tuple[str, ...]
     test_sizes: tuple[float, ...]
 
-    def training(self) -> ImageSet: ...
+    def training(self, draw: int = 0) -> ImageSet:
+        """The training set; where its sizes are drawn from a range, another `draw` has others."""
+        ...
 
     def testing(self, size: Size, split: EvaluationSplit) -> ImageSet: ...
 
@@ -38,22 +42,25 @@ class StrokesData:
     def __init__(self, config: DataConfig, device: torch.device) -> None:
         self.config, self.device = config, device
 
-    def training(self) -> ImageSet:
+    def training(self, draw: int = 0) -> ImageSet:
         assert self.config.samples is not None, "resolve the configuration first"
-        return self._make(self.config.samples, self.config.scale, "train")
+        return self._make(self.config.samples, self.config.scale, "train", draw)
 
     def testing(self, size: Size, split: EvaluationSplit) -> ImageSet:
         return self._make(STROKES_TEST, size, split)
 
     def _make(
-        self, count: int, scale: float | tuple[float, float], split: Literal["train", "validation", "test"]
+        self,
+        count: int,
+        scale: float | tuple[float, float],
+        split: Literal["train", "validation", "test"],
+        draw: int = 0,
     ) -> ImageSet:
         from scalechannels.data.strokes import strokes
 
         low, high = scale if isinstance(scale, tuple) else (scale, scale)
-        draws = torch.rand(
-            count, generator=torch.Generator().manual_seed(self.config.seed), dtype=torch.float64
-        )
+        generator = torch.Generator().manual_seed(self.config.seed + draw * NEXT_DRAW)
+        draws = torch.rand(count, generator=generator, dtype=torch.float64)
         scales = low * (high / low) ** draws
         digits = strokes(count, self.config.seed, split)
         images = digits.render(low if low == high else scales, device=self.device)
@@ -71,11 +78,14 @@ class MnistData:
 
         self.config, self.maker = config, MnistLargeScale(root, device=device)
 
-    def training(self) -> ImageSet:
+    def training(self, draw: int = 0) -> ImageSet:
         from scalechannels.data.mnist_large_scale import LargeScaleSpec
 
         config = self.config
-        return self.maker.make(LargeScaleSpec("train", config.scale, config.seed, config.samples))
+        seed = (
+            config.seed + draw * NEXT_DRAW
+        )  # which would choose other samples, too: redraw is for all of them
+        return self.maker.make(LargeScaleSpec("train", config.scale, seed, config.samples))
 
     def testing(self, size: Size, split: EvaluationSplit) -> ImageSet:
         from scalechannels.data.mnist_large_scale import LargeScaleSpec
@@ -105,7 +115,7 @@ class CifarData:
 
         self.config, self.maker = config, RescaledCifar10(root, device=device)
 
-    def training(self) -> ImageSet:
+    def training(self, draw: int = 0) -> ImageSet:
         from scalechannels.data.rescaled_cifar10 import RescaledCifar10Spec
 
         return self.maker.make(RescaledCifar10Spec("train", hold_out=self.config.hold_out))

@@ -174,7 +174,7 @@ class FolderData:
         self.learnt, self.kept = images.split(1 - config.validation, config.seed)
         self.held: list[Tensor] | None = None
 
-    def training(self) -> ImageSet:
+    def training(self, draw: int = 0) -> ImageSet:
         """All images in the smallest frame that holds them, of at most four times the object's size."""
         images = self._read(self.learnt)
         side = min(self.field, max(max(image.shape[1:]) for image in images))

@@ -76,6 +76,7 @@ class Session:
         self.history: list[list[dict[str, float]]] = [[] for _ in runs]
         self.data: list[DataSets] = []
         self.data_of: list[int] = []
+        self.drawn: Callable[[Sequence[ImageSet]], tuple[Tensor, bool]]
         started = time.perf_counter()
         streamed, sets = self._make_sets()
         self.image_size = (sets[0].images.shape[2], sets[0].images.shape[3])
@@ -122,7 +123,13 @@ class Session:
         if len(self.runs) == 1 and not fits(window_bytes(made_for, seen, precision, finer), self.device):
             self._require_own_grid()
             stacked = False  # foveated in every step instead
-        inputs, cached = resident_inputs(made_for, seen, precision, channels_last=stacked, finer=finer)
+
+        def drawn(sets: Sequence[ImageSet]) -> tuple[Tensor, bool]:
+            parts = [sets[data] for data, _, _ in wanted]
+            return resident_inputs(made_for, parts, precision, channels_last=stacked, finer=finer)
+
+        inputs, cached = drawn(sets)
+        self.drawn = drawn
         model: nn.Module = (
             stack_networks(self.networks, *sets[0].images.shape[2:]).to(self.device)
             if stacked
@@ -212,6 +219,9 @@ class Session:
 
     def _epoch(self, epoch: int, rate: float, progress: Progress) -> tuple[list[float], float]:
         order = torch.stack([self._order(run, epoch) for run in range(len(self.runs))])  # (R, steps, B)
+        if epoch and self.runs[0].config.data.redraw:
+            sets = [data.training(draw=epoch) for data in self.data]
+            self.trainer.inputs.copy_(self.drawn(sets)[0])
         # Dropout depends on the seed and the epoch alone, so a resumed run draws what it would have drawn.
         torch.manual_seed(mix(self.training.seed, epoch) + self.processes.rank)
         started = time.perf_counter()

@@ -1,5 +1,6 @@
 """fit: the same weights however often it was interrupted, and clear words for what cannot be trained."""
 
+import dataclasses
 import json
 import os
 import random
@@ -15,8 +16,8 @@ import torch
 from tiny_runs import SIZES, assert_same, tiny, trained, weights
 
 import scalechannels
+from scalechannels.training import datasets, resident, session
 from scalechannels.training import fit as fit_module
-from scalechannels.training import resident, session
 from scalechannels.training.fit import fit
 from scalechannels.training.runs import CHECKPOINT, Run
 from scalechannels.training.trainer import Trainer
@@ -419,3 +420,42 @@ def test_initialisations_differ_and_have_their_spread() -> None:
     assert float(first("torch").weight.abs().max()) == pytest.approx(inputs**-0.5, rel=0.02)
     assert not first("he").bias.any()
     assert not first("glorot").bias.any()
+
+
+def test_sizes_are_drawn_anew_in_every_epoch(tmp_path, monkeypatch) -> None:
+    config = tiny("cnn", samples=40)
+    config = dataclasses.replace(config, data=dataclasses.replace(config.data, sizes=(1.0, 2.0), redraw=True))
+    seen, train = [], Trainer.epoch
+
+    def epoch(self, order, rate, *report):
+        seen.append(self.inputs.clone())
+        return train(self, order, rate, *report)
+
+    monkeypatch.setattr(Trainer, "epoch", epoch)
+    trained(config, tmp_path)
+    assert len(seen) == 2
+    assert not torch.equal(*seen)
+    fresh = datasets.open_data(config.data).training(draw=1)
+    torch.testing.assert_close(seen[1].flatten(), fresh.images.flatten())
+    again = datasets.open_data(config.data).training(draw=0)
+    torch.testing.assert_close(seen[0].flatten(), again.images.flatten())
+    assert torch.equal(fresh.labels, again.labels)
+    with pytest.raises(ValueError, match=r"data\.redraw draws sizes"):
+        dataclasses.replace(config.data, sizes=(1.0,))
+
+
+def test_a_cnn_is_tested_as_an_average_over_scales(tmp_path) -> None:
+    plain, averaged = (
+        trained(tiny("cnn", samples=40, network={"average_scales": on}), tmp_path) for on in (False, True)
+    )
+    network = scalechannels.load(averaged.folder)
+    assert isinstance(network, scalechannels.ScaleAveragedNetwork)
+    assert len(network.grid) == 3
+    images = torch.rand(2, 1, 112, 112)
+    cnn = scalechannels.load(plain.folder)
+    expected = scalechannels.averaged_over_scales(cnn, network.grid, 1.0)
+    torch.testing.assert_close(network.eval()(images), expected.eval()(images))
+    config = tiny("cnn", network={"average_scales": True})
+    config = dataclasses.replace(config, data=dataclasses.replace(config.data, sizes=(1.0, 2.0)))
+    with pytest.raises(ValueError, match="digits of one size"):
+        config.resolve()
