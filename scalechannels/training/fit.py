@@ -42,7 +42,7 @@ def fit(
     sizes      the sizes to evaluate at, by default all that the data has; (low, high) is a test set with all
                sizes in between, log-uniform
     together   train runs of one shape as one; by default on a GPU
-    compiled   torch.compile the step; by default for runs together on a GPU
+    compiled   torch.compile the step; by default on a GPU, for the backbones of this library
     stream     keep the images in main memory and bring them batch by batch with workers, which is also what
                happens where they do not fit on the device
     log        write TensorBoard events into the runs' folders

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from scalechannels.backbones import CifarBackbone
 from scalechannels.data.image_set import ImageSet
 from scalechannels.foveate import Foveate
 from scalechannels.network import ScaleChannelNetwork
@@ -135,7 +136,10 @@ class Session:
             if stacked
             else Alone(self.networks[0], cached)
         )
-        compiled = stacked and self.device.type == "cuda" if self.how.compiled is None else self.how.compiled
+        compiled = self.how.compiled
+        if compiled is None:  # what is not ours may not compile
+            ours = stacked or isinstance(self.networks[0].backbone, CifarBackbone)
+            compiled = ours and self.device.type == "cuda"
         each = [run.config.training for run in self.runs]
         trainer = Trainer(
             self._synchronised(model),
