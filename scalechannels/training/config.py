@@ -186,8 +186,12 @@ class NetworkConfig:
         if self.margin is not None and self.margin < 0:
             raise ValueError(f"network.margin is zero or more, got {self.margin}")
         for option in ("margin", "centred", "drop_features"):
-            if self.name != "swmax" and getattr(self, option) is not None:
+            if self.name != "swmax" and getattr(self, option):
                 raise ValueError(f"network.{option} is for swmax, not {self.name}")
+            if self.name != "swmax":  # earlier versions wrote zeros, which mean the same: one run, one name
+                object.__setattr__(self, option, None)
+        if self.name != "fovconc" and self.initialisation == "torch":
+            object.__setattr__(self, "initialisation", None)
         if self.batch_norm is not None:
             _require_choice("network.batch_norm", self.batch_norm, SlidingNorm)
             if self.name != "swmax" or self.pretrained is not None:

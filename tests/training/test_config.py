@@ -251,3 +251,12 @@ def test_an_option_that_cannot_have_an_effect_is_refused(section, option) -> Non
 def test_channels_beyond_the_grid_are_for_those_that_share_all_weights(name) -> None:
     with pytest.raises(ValueError, match=name):
         run(network=name, beyond=1).resolve()
+
+
+def test_runs_of_earlier_versions_keep_their_names() -> None:
+    """They wrote what is a default by now: no margin where there is no sliding window, PyTorch's weights."""
+    written = {"margin": 0, "drop_features": False, "initialisation": "torch"}
+    for name in ("fovlse", "cnn"):
+        assert NetworkConfig(name, **written) == NetworkConfig(name)
+    assert NetworkConfig("swmax", **written) != NetworkConfig("swmax")
+    assert NetworkConfig("fovconc", initialisation="torch") != NetworkConfig("fovconc")
