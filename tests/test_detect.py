@@ -1,6 +1,7 @@
 """`scalechannels detect`: a file in, JSON and a picture out; every kind of file that people have."""
 
 import json
+import shutil
 import struct
 import zlib
 from pathlib import Path
@@ -17,6 +18,7 @@ from scalechannels.cli import main
 from scalechannels.commands.detect import prepare
 from scalechannels.commands.predict import as_digits
 from scalechannels.overlay import AT_EDGE, FOUND, draw
+from scalechannels.shipped import find_network
 
 
 def run(*words: object) -> int:
@@ -82,6 +84,25 @@ def test_a_generated_scene_is_detected_and_drawn(here: Path, capsys: pytest.Capt
     assert run("scene.png", "--look", "interest", "--json", "new/i.json", "--overlay", "new/i.png") == 0
     assert len(json.loads(Path("new/i.json").read_text())["objects"]) >= 2
     assert Path("new/i.png").is_file()
+
+
+def test_a_detector_that_reduces_its_images_gives_boxes_of_the_whole_image(here: Path) -> None:
+    generate("scene.png", "--height", 180, "--width", 260, "--count", 4, "--seed", 4)
+    truth = json.loads(Path("scene.json").read_text())["objects"]
+    with Image.open("scene.png") as image:
+        image.resize((520 + 1, 360), Image.Resampling.BICUBIC).save("large.png")
+    shutil.copytree(find_network(Path("digit-detector")), "net")
+    about = json.loads(Path("net/detector.json").read_text())
+    Path("net/detector.json").write_text(json.dumps({**about, "reduce": 2}))
+    assert run("large.png", "--network", "net") == 0
+    found = json.loads(Path("large-detections.json").read_text())
+    assert (found["height"], found["width"], len(found["objects"])) == (360, 521, len(truth))
+    for one in found["objects"]:
+        nearest = min(truth, key=lambda other: abs(other["box"][0] * 2 - one["box"][0]))
+        assert str(nearest["class"]) == one["class"]
+        assert one["scale"] == pytest.approx(nearest["size"] * 2, rel=0.2)
+        for edge, expected in zip(one["box"], nearest["box"], strict=True):
+            assert edge == pytest.approx(expected * 2 + 0.5, abs=0.1 * 28 * one["scale"])
 
 
 def test_ink_on_paper_needs_invert_and_is_told(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -33,6 +33,8 @@ class About:
     classes: list[str] | None
     background: int | None
     values: Values
+    reduce: int = 1
+    """How many times smaller it makes an image before it looks at it."""
 
 
 def detect(
@@ -89,6 +91,7 @@ def detect(
 
         from scalechannels.commands.evaluate import open_network
         from scalechannels.data.folder import read_image
+        from scalechannels.data.frames import reduced
         from scalechannels.detection import Detector
         from scalechannels.shipped import find_network
 
@@ -105,8 +108,9 @@ def detect(
             raise ValueError(f"{network} cannot detect: {error}") from error
         grey = getattr(loaded.backbone, "channels", 3) == 1
         picture = read_image(image, grey=grey, max_pixels=max_pixels)  # (C, H, W), 0 to 1
-        prepared = prepare(picture, values or about.values, invert).to(on)
+        prepared = reduced(prepare(picture, values or about.values, invert), about.reduce).to(on)
         found = detector(prepared) if look == "everywhere" else detector.at_interest_points(prepared)
+        found = [enlarged(one, about.reduce, prepared.shape, picture.shape) for one in found]
         result = as_dictionary(found, image, picture.shape, str(network), look, threshold, about.classes)
         write(result, picture, json_file, overlay)
         print(table(result))
@@ -129,14 +133,15 @@ def require_outputs(image: Path, json_file: Path, overlay: Path, max_pixels: int
 
 def read_about(folder: Path, network: Any) -> About:
     """detector.json of a detector; of any other network what predict knows."""
-    from scalechannels.commands.predict import class_names, values_of
+    from scalechannels.commands.predict import class_names, reduction_of, values_of
 
     path = folder / "detector.json"
     if not path.exists():
-        return About(class_names(folder), None, values_of(folder, network))
+        return About(class_names(folder), None, values_of(folder, network), reduction_of(folder))
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
-        return About([str(name) for name in read["classes"]], int(read["background"]), read["values"])
+        classes = [str(name) for name in read["classes"]]
+        return About(classes, int(read["background"]), read["values"], int(read.get("reduce", 1)))
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged: {error!r}") from error
 
@@ -160,6 +165,15 @@ def prepare(picture: Tensor, values: Values, invert: bool) -> Tensor:
     darkest, brightest = shown.aminmax()
     shown.sub_(darkest).mul_(255 / (brightest - darkest).clamp_min(1e-6))
     return shown.sub_(MIDDLE).mul_(GAIN).atan_().mul_(2 / math.pi)
+
+
+def enlarged(one: Detection, factor: int, seen: Sequence[int], shape: Sequence[int]) -> Detection:
+    """An object of an image (C, h, w) that was reduced by a factor, in the whole image (C, H, W)."""
+    middles = [((side - 1) / 2, (whole - 1) / 2) for side, whole in zip(seen[1:], shape[1:], strict=True)]
+    (row, whole_row), (column, whole_column) = middles
+    x0, x1 = ((x - column) * factor + whole_column for x in one.box[::2])
+    y0, y1 = ((y - row) * factor + whole_row for y in one.box[1::2])
+    return replace(one, box=(x0, y0, x1, y1), scale=one.scale * factor)
 
 
 def as_dictionary(
