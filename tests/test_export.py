@@ -18,6 +18,7 @@ from scalechannels import (
     PlainNetwork,
     ScaleChannelNetwork,
     ScaleGrid,
+    averaged_over_scales,
     cnn,
     fovavg,
     fovconc,
@@ -53,6 +54,7 @@ BUILDS = {
     "swmax": lambda: swmax(GRID),
     "cnn": lambda: cnn(),
     "cnn-cifar10": lambda: cnn(data="cifar10"),
+    "averaged": lambda: averaged_over_scales(cnn(), GRID, 1.0),
     "antialias": lambda: fovlse(GRID, antialias=True),
     "blur": lambda: fovlse(GRID, blur=0.4),
     "antialias, blur, reflect": lambda: fovavg(GRID, data="cifar10", antialias=True, blur=0.4),
@@ -61,7 +63,17 @@ BUILDS = {
         OwnBackbone(), GRID, MaxOverScales(), window=9, head=nn.Linear(4, 2), outside="constant", fill=0.3
     ),
 }
-FAST = ("fovmax", "fovavg", "fovlse", "fovconc", "swmax", "cnn", "cnn-cifar10", "antialias, blur, reflect")
+FAST = (
+    "fovmax",
+    "fovavg",
+    "fovlse",
+    "fovconc",
+    "swmax",
+    "cnn",
+    "cnn-cifar10",
+    "averaged",
+    "antialias, blur, reflect",
+)
 CHANNELS = {name: 3 for name in BUILDS if "cifar10" in name or "reflect" in name} | {"own": 2, "own head": 2}
 
 
@@ -100,7 +112,7 @@ def check(name: str, folder: Path) -> None:
     images = torch.randn(4, CHANNELS.get(name, 1), height, width, generator=torch.Generator().manual_seed(9))
     with torch.no_grad():
         expected = [network(images)]
-        if hasattr(network, "channel_logits") and name != "own head":
+        if hasattr(network, "channel_logits") and name not in ("own head", "averaged"):
             expected.append(network.channel_logits(images))
     got = run(folder / "net.onnx", images)
     assert len(got) == len(expected) == len(done.outputs)
