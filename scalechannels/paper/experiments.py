@@ -21,6 +21,8 @@ from scalechannels.paper.plan import (
     Curve,
     Experiment,
     Panel,
+    all_sizes,
+    better,
     cifar,
     few,
     main,
@@ -273,10 +275,18 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     ),
     Experiment(
         "beyond",
-        "Log-mean-exp pooling, which the paper does not have",
+        "Ours, and what one would do instead of scale channels",
         "not in the paper",
         "table",
-        (Panel("FovLSE", tuple(_curve(train, main("fovlse", train)) for train in TRAINED)),),
+        (
+            Panel("FovLSE", tuple(_curve(train, main("fovlse", train)) for train in TRAINED)),
+            Panel("FovLSE+", tuple(_curve(train, better(train)) for train in SINGLE)),
+            Panel("CNN, all sizes", (_curve("tr[1/2,8]", all_sizes()),)),
+            Panel(
+                "CNN, averaged",
+                tuple(_curve(train, mnist("cnn", train, average_scales=True)) for train in SINGLE),
+            ),
+        ),
         seeds=3,
     ),
     Experiment(

@@ -107,6 +107,22 @@ def main(name: NetworkName, train: Train) -> RunConfig:
     return mnist(name, train, **narrow)
 
 
+def better(train: Train) -> RunConfig:
+    """FovLSE with what won on the validation set: see docs/beyond.md."""
+    return whole(
+        RunConfig(
+            DataConfig("mnist", TRAINED[train]),
+            NetworkConfig("fovlse", antialias=True),
+            TrainingConfig(smoothing=0.1, average=0.999, visible=0.5),
+        )
+    )
+
+
+def all_sizes() -> RunConfig:
+    """The plain CNN with augmentation by scale: every image at another size in each epoch."""
+    return whole(RunConfig(DataConfig("mnist", (0.5, 8.0), redraw=True), NetworkConfig("cnn")))
+
+
 def few(name: NetworkName, samples: int) -> RunConfig:
     """A run on few digits of sizes in [1, 4]."""
     return whole(

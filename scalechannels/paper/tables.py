@@ -90,15 +90,17 @@ def _rows(results: Results, panel: Panel, source: Source) -> list[TableRow]:
     for curve in panel.curves:
         config, here = curve.configs[0], found[curve.label]
         name = config.network.name
-        published = TABLE1.get((name, curve.label))  # type: ignore[arg-type]
+        published = TABLE1.get((name, curve.label)) if source == "paper" else None  # type: ignore[arg-type]
         rows.append(
             _row(panel, curve.label, config, [[result] for result in here], published, source, wanted)
         )
+    if not set(SINGLE) <= set(found):
+        return rows
     config = panel.curves[0].configs[0]
     by_seed = [{r.config.training.seed: r for r in found[train]} for train in SINGLE]
     seeds = sorted(set.intersection(*(set(one) for one in by_seed)))
     together = [[one[seed] for one in by_seed] for seed in seeds]
-    published = TABLE1_MEANS.get(config.network.name)
+    published = TABLE1_MEANS.get(config.network.name) if source == "paper" else None
     rows.insert(3, _row(panel, "mean", config, together, published, source, wanted))
     return rows
 
@@ -139,7 +141,7 @@ def as_json(rows: Sequence[TableRow]) -> list[dict[str, Any]]:
     """The rows as plain values; None where there is no result, or no value of the paper."""
     return [
         {
-            "network": row.network,
+            "network": row.network if row.source == "paper" else row.title.lower(),
             "train": row.train,
             "channels": row.channels,
             "seeds": row.seeds,

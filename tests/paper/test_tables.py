@@ -8,7 +8,7 @@ from made_up import made_up, write
 
 from scalechannels.paper.experiments import experiment
 from scalechannels.paper.layout import curve_text, main_text, ranking_text, signed
-from scalechannels.paper.plan import NETWORKS, SINGLE, TRAINED, few, main, seeded
+from scalechannels.paper.plan import NETWORKS, SINGLE, TRAINED, all_sizes, better, few, main, mnist, seeded
 from scalechannels.paper.published import COLUMNS, TABLE1
 from scalechannels.paper.results import MNIST_SIZES, Results
 from scalechannels.paper.tables import RANGES, as_json, curve_tables, main_table, range_mean, ranking
@@ -63,6 +63,19 @@ def test_the_row_of_means_takes_seeds_that_all_three_sizes_have(tmp_path: Path) 
     assert row.ours["[1/2,8]"].std == pytest.approx(0.5**0.5)
     assert row.paper is not None
     assert row.paper["[1/2,8]"] == 89.75
+
+
+def test_rows_of_ours_have_names_of_their_own_and_none_of_the_papers_values(tmp_path: Path) -> None:
+    averaged = [mnist("cnn", train, average_scales=True) for train in SINGLE]
+    write(tmp_path, made_up(better("tr2")), made_up(all_sizes()), *(made_up(run) for run in averaged))
+    rows = [row for row in as_json(main_table(Results(tmp_path))) if row["source"] == "ours"]
+    assert [(row["network"], row["train"]) for row in rows] == [
+        ("fovlse+", "tr2"),
+        ("cnn, all sizes", "tr[1/2,8]"),
+        *(("cnn, averaged", train) for train in (*SINGLE, "mean")),
+    ]
+    assert all(row["paper"] is None for row in rows)
+    assert [row["network"] for row in as_json(main_table(Results(tmp_path)))].count("cnn") == 5
 
 
 def test_json_has_the_agreed_form(tmp_path: Path) -> None:
