@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scalechannels.version import __version__
 
 if TYPE_CHECKING:
-    from scalechannels.averaging import ScaleAveragedNetwork, averaged_over_scales
+    from scalechannels.averaging import averaged_over_scales
     from scalechannels.coarse_to_fine import CoarseToFine
     from scalechannels.dense import DenseNetwork
     from scalechannels.detection import Detector
@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from scalechannels.loading import load
     from scalechannels.network import ScaleChannelNetwork, fovavg, fovconc, fovlse, fovmax
     from scalechannels.plain import PlainNetwork, cnn
-    from scalechannels.pooling import ConcatScales, LogMeanExpOverScales, MaxOverScales, MeanOverScales
+    from scalechannels.pooling import (
+        ConcatScales,
+        LogMeanExpOverScales,
+        MaxOverScales,
+        MeanOverScales,
+        MeanProbabilityOverScales,
+    )
     from scalechannels.scales import ScaleGrid
     from scalechannels.selection import scale_contributions, selected_scale
     from scalechannels.sliding import SlidingWindowNetwork, swmax
@@ -36,8 +42,8 @@ __all__ = [
     "LogMeanExpOverScales",
     "MaxOverScales",
     "MeanOverScales",
+    "MeanProbabilityOverScales",
     "PlainNetwork",
-    "ScaleAveragedNetwork",
     "ScaleChannelNetwork",
     "ScaleGrid",
     "SlidingWindowNetwork",
@@ -58,12 +64,18 @@ __all__ = [
 _HOMES = {
     "scales": ("ScaleGrid",),
     "foveate": ("Foveate",),
-    "pooling": ("ConcatScales", "LogMeanExpOverScales", "MaxOverScales", "MeanOverScales"),
+    "pooling": (
+        "ConcatScales",
+        "LogMeanExpOverScales",
+        "MaxOverScales",
+        "MeanOverScales",
+        "MeanProbabilityOverScales",
+    ),
     "library_backbone": ("LibraryBackbone",),
     "network": ("ScaleChannelNetwork", "fovavg", "fovconc", "fovlse", "fovmax"),
     "sliding": ("SlidingWindowNetwork", "swmax"),
     "plain": ("PlainNetwork", "cnn"),
-    "averaging": ("ScaleAveragedNetwork", "averaged_over_scales"),
+    "averaging": ("averaged_over_scales",),
     "coarse_to_fine": ("CoarseToFine",),
     "dense": ("DenseNetwork",),
     "detection": ("Detector",),

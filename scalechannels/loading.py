@@ -5,19 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from scalechannels.averaging import ScaleAveragedNetwork
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.plain import PlainNetwork
 from scalechannels.pretrained import Network, read_config
 from scalechannels.shipped import find_network
 from scalechannels.sliding import SlidingWindowNetwork
 
-NETWORKS: tuple[type[Network], ...] = (
-    ScaleChannelNetwork,
-    SlidingWindowNetwork,
-    PlainNetwork,
-    ScaleAveragedNetwork,
-)
+NETWORKS: tuple[type[Network], ...] = (ScaleChannelNetwork, SlidingWindowNetwork, PlainNetwork)
 
 
 def load(folder: str | os.PathLike[str], **parts: Any) -> Network:

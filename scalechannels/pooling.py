@@ -1,7 +1,8 @@
 """Pooling over scales: channel outputs (B, S, K) to one output (B, K).
 
-Pooling acts on logits, before the softmax. All but the concatenation are symmetric in the channels, so that a
-stack shifted along the scale axis gives the same output: that is what makes the network scale invariant.
+Pooling acts on logits, before the softmax, but for the mean of probabilities. All but the concatenation are
+symmetric in the channels, so that a stack shifted along the scale axis gives the same output: that is what
+makes the network scale invariant.
 """
 
 from __future__ import annotations
@@ -41,6 +42,20 @@ class LogMeanExpOverScales(nn.Module):
 
     def forward(self, channels: Tensor) -> Tensor:
         return torch.logsumexp(channels, dim=1) - math.log(channels.shape[1])  # (B, K)
+
+    def arguments(self) -> dict[str, Any]:
+        return {}
+
+
+class MeanProbabilityOverScales(nn.Module):
+    """The log of the mean over channels of their class probabilities: each channel has one vote to share.
+
+    It is log-mean-exp of log-probabilities. What a channel cannot say is that it sees nothing: one that is
+    sure of the wrong class counts as much as the one that is right.
+    """
+
+    def forward(self, channels: Tensor) -> Tensor:
+        return torch.logsumexp(channels.log_softmax(2), dim=1) - math.log(channels.shape[1])  # (B, K)
 
     def arguments(self) -> dict[str, Any]:
         return {}

@@ -48,6 +48,7 @@ PARTS: dict[str, Any] = {
             pooling.MaxOverScales,
             pooling.MeanOverScales,
             pooling.LogMeanExpOverScales,
+            pooling.MeanProbabilityOverScales,
             pooling.ConcatScales,
         )
     },

@@ -6,6 +6,7 @@
 | FovAvg | the share of the absolute value of its logit |
 | FovConc | the share of the absolute value of Σ_j W[k, s, j]·(logit j of channel s) |
 | log-mean-exp | the share of exp(logit): how much the output moves with that channel (not in the paper) |
+| mean of probabilities | the share of the probability (not in the paper) |
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from scalechannels.network import ScaleChannelNetwork
-from scalechannels.pooling import ConcatScales, LogMeanExpOverScales, MaxOverScales, MeanOverScales
+from scalechannels.pooling import (
+    ConcatScales,
+    LogMeanExpOverScales,
+    MaxOverScales,
+    MeanOverScales,
+    MeanProbabilityOverScales,
+)
 from scalechannels.sliding import SlidingWindowNetwork
 
 
@@ -63,6 +70,11 @@ def _(pool: MeanOverScales, channels: Tensor, winner: Tensor) -> Tensor:
 @_contributions.register
 def _(pool: LogMeanExpOverScales, channels: Tensor, winner: Tensor) -> Tensor:
     return _of_winner(channels, winner).softmax(1)
+
+
+@_contributions.register
+def _(pool: MeanProbabilityOverScales, channels: Tensor, winner: Tensor) -> Tensor:
+    return _shares(_of_winner(channels.softmax(2), winner))
 
 
 @_contributions.register

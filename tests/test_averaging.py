@@ -1,4 +1,4 @@
-"""ScaleAveragedNetwork: the CNN on the image zoomed one factor at a time, its probabilities averaged."""
+"""averaged_over_scales: the CNN on the image zoomed one factor at a time, its probabilities averaged."""
 
 import math
 from pathlib import Path
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import scalechannels
 from scalechannels import (
     PlainNetwork,
-    ScaleAveragedNetwork,
+    ScaleChannelNetwork,
     ScaleGrid,
     averaged_over_scales,
     cnn,
@@ -140,7 +140,7 @@ RAMPS = lively_cnn()
 @pytest.mark.parametrize("scale", [1e3, 1e5])
 def test_very_sure_factors_stay_finite(scale: float):
     """exp of such logits overflows, and the probability of the losing class is 0 in any precision."""
-    averaged = ScaleAveragedNetwork(Loud(scale), ScaleGrid.of(1, 2), window=4).eval()
+    averaged = averaged_over_scales(PlainNetwork(Loud(scale)), ScaleGrid.of(1, 2), 1, window=4).eval()
     sure = averaged(torch.ones(1, 1, 4, 4))
     torch.testing.assert_close(sure, torch.tensor([[0.0, -scale]]))
 
@@ -189,8 +189,7 @@ def test_it_comes_back_bit_equal(options: dict, tmp_path: Path):
     averaged = averaged_over_scales(lively_cnn(), GRID, 1, **options).eval()
     averaged.save_pretrained(tmp_path)
     images = images_of(3)
-    for again in (ScaleAveragedNetwork.from_pretrained(tmp_path), scalechannels.load(tmp_path)):
-        assert type(again) is ScaleAveragedNetwork
+    for again in (ScaleChannelNetwork.from_pretrained(tmp_path), scalechannels.load(tmp_path)):
         assert not again.training
         assert again.grid == GRID
         assert repr(again) == repr(averaged)
@@ -199,7 +198,7 @@ def test_it_comes_back_bit_equal(options: dict, tmp_path: Path):
 
 
 def test_around_an_own_cnn_it_asks_for_it(tmp_path: Path):
-    averaged = ScaleAveragedNetwork(Loud(3.0), GRID, window=6).eval()
+    averaged = averaged_over_scales(PlainNetwork(Loud(3.0)), GRID, 1, window=6).eval()
     averaged.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=r"saved around your own backbone, .*Loud"):
         scalechannels.load(tmp_path)
@@ -207,12 +206,15 @@ def test_around_an_own_cnn_it_asks_for_it(tmp_path: Path):
     assert torch.equal(again(images), averaged(images))
 
 
-def test_it_is_evaluated_as_a_network_without_channels():
+def test_each_factors_share_of_the_winning_probability_is_told():
     averaged, images = averaged_over_scales(lively_cnn(), GRID, 1), images_of(8)
     with torch.no_grad():
         answers = averaged.eval()(images).argmax(1)
+        shares = averaged.channel_logits(images).softmax(2)[torch.arange(8), :, answers]  # (B, S)
     result = evaluate_set(averaged, ImageSet(images, answers, torch.ones(8)), 1.0, 4)
-    assert (result.accuracy, result.selection) == (100, None)
+    assert result.accuracy == 100
+    expected = (shares / shares.sum(1, keepdim=True)).mean(0)
+    torch.testing.assert_close(torch.tensor(result.selection, dtype=torch.float64), expected)
 
 
 def test_a_cnn_for_any_size_needs_to_be_told_its_own():
@@ -233,12 +235,8 @@ def test_what_cannot_be_averaged_is_named():
     for size in (0, -2, math.inf, math.nan):
         with pytest.raises(ValueError, match=f"training size is a positive, finite number, got {size}"):
             averaged_over_scales(network, GRID, size)
-    with pytest.raises(TypeError, match="got PlainNetwork; averaged_over_scales takes a whole PlainNetwork"):
-        ScaleAveragedNetwork(network, GRID)
-    with pytest.raises(ValueError, match="takes images of 20x20 pixels, got the window 28"):
-        ScaleAveragedNetwork(network.backbone, GRID, window=28)
-    with pytest.raises(TypeError, match="a ScaleGrid is needed, got float"):
-        ScaleAveragedNetwork(network.backbone, 1.0)
+    with pytest.raises(ValueError, match="takes windows of 20 pixels, the network gives 28"):
+        averaged_over_scales(network, GRID, 1, window=28)
     with pytest.raises(ValueError, match=r"outside is one of .*got 'borders'"):
         averaged_over_scales(network, GRID, 1, outside="borders")
 
@@ -259,9 +257,3 @@ def test_what_is_no_image_is_named(images: Tensor, error: type[Exception], messa
         averaged(images)
     with pytest.raises(error, match=message):
         averaged.channel_logits(images)
-
-
-def test_a_backbone_without_logits_is_named():
-    maps = nn.Conv2d(1, 3, 3)
-    with pytest.raises(ValueError, match=r"a backbone gives \(N, K\), this one gave \(4, 3, 6, 6\)"):
-        ScaleAveragedNetwork(maps, GRID, window=8)(torch.zeros(1, 1, 8, 8))

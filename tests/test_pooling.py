@@ -1,4 +1,4 @@
-"""Pooling over scales: the four definitions by hand, on logits, and which of them are symmetric."""
+"""Pooling over scales: the definitions by hand, on logits, and which of them are symmetric."""
 
 import math
 
@@ -7,7 +7,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalechannels import ConcatScales, LogMeanExpOverScales, MaxOverScales, MeanOverScales
+from scalechannels import (
+    ConcatScales,
+    LogMeanExpOverScales,
+    MaxOverScales,
+    MeanOverScales,
+    MeanProbabilityOverScales,
+)
 
 CHANNELS = torch.tensor([[[1.0, -2.0], [3.0, 0.0], [-1.0, 4.0]]], dtype=torch.float64)  # (1, 3, 2)
 SYMMETRIC = [MaxOverScales(), MeanOverScales(), LogMeanExpOverScales()]
@@ -58,7 +64,7 @@ def test_mean_is_below_log_mean_exp_is_below_max_and_all_are_symmetric(scales: i
     assert (mean <= smooth + 1e-12).all()
     assert (smooth <= largest + 1e-12).all()
     shuffled = channels[:, torch.randperm(scales, generator=random)]
-    for pool in SYMMETRIC:
+    for pool in (*SYMMETRIC, MeanProbabilityOverScales()):
         torch.testing.assert_close(pool(shuffled), pool(channels), rtol=0, atol=1e-12)
     equal = channels[:, :1].expand(-1, scales, -1)
     for pool in SYMMETRIC:
@@ -79,6 +85,16 @@ def test_convention_pooling_logits_differs_from_pooling_probabilities(pool):
         channels = torch.tensor([[[6.0, 5.5, 5.5], [-9.0, 4.0, -9.0]]])
     on_logits, on_probabilities = pool(channels), pool(channels.softmax(2))
     assert on_logits.argmax() != on_probabilities.argmax()
+
+
+def test_a_silent_channel_has_a_vote_in_the_mean_of_probabilities_and_hardly_one_in_log_mean_exp():
+    """Zero logits: in log-mean-exp they count as exp(0) beside exp(9), as probabilities as a third each."""
+    sure, silent = torch.tensor([9.0, 0.0, -9.0]), torch.zeros(4, 3)
+    channels = torch.cat([sure[None], silent])[None]  # (1, 5, 3)
+    votes = MeanProbabilityOverScales()(channels).exp()[0]
+    assert float(votes.sum()) == pytest.approx(1)
+    assert float(votes[0]) == pytest.approx((1 + 4 / 3) / 5, abs=1e-3)
+    assert float(LogMeanExpOverScales()(channels).softmax(1)[0, 0]) > 0.99
 
 
 @pytest.mark.parametrize("pool", [*SYMMETRIC, ConcatScales(3, 2).double()], ids=repr)

@@ -449,7 +449,7 @@ def test_a_cnn_is_tested_as_an_average_over_scales(tmp_path) -> None:
         trained(tiny("cnn", samples=40, network={"average_scales": on}), tmp_path) for on in (False, True)
     )
     network = scalechannels.load(averaged.folder)
-    assert isinstance(network, scalechannels.ScaleAveragedNetwork)
+    assert isinstance(network.pool, scalechannels.MeanProbabilityOverScales)
     assert len(network.grid) == 3
     images = torch.rand(2, 1, 112, 112)
     cnn = scalechannels.load(plain.folder)
