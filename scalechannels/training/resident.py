@@ -37,9 +37,9 @@ def resident_inputs(
     kind = torch.bfloat16 if precision == "bfloat16" else torch.float32
     first = networks[0]
     if isinstance(first, SlidingWindowNetwork):
-        return _joined([made.images.to(kind) if channels_last else made.images for made in sets]), False
+        return filled_up([made.images.to(kind) if channels_last else made.images for made in sets]), False
     if not isinstance(first, ScaleChannelNetwork):
-        images = _joined([made.images for made in sets])  # (D, N, C, H, W)
+        images = filled_up([made.images for made in sets])  # (D, N, C, H, W)
         return (images[:, :, None].movedim(3, -1).to(kind) if channels_last else images), False
     needed = window_bytes(networks, sets, precision, finer)
     if not fits(needed, sets[0].images.device):
@@ -47,7 +47,7 @@ def resident_inputs(
             raise MemoryError(
                 f"the windows of these runs need {needed / 2**30:.1f} GiB; train fewer runs together"
             )
-        return _joined([made.images for made in sets]), False
+        return filled_up([made.images for made in sets]), False
     stacks = []
     for network, made in zip(networks, sets, strict=True):
         foveate = _foveate(network, finer)
@@ -58,11 +58,11 @@ def resident_inputs(
         for part, target in zip(made.images.split(256), windows.split(256), strict=True):
             target.copy_(foveate(part))
         stacks.append(windows.movedim(2, -1).contiguous() if channels_last else windows)
-    return _joined(stacks), True
+    return filled_up(stacks), True
 
 
-def _joined(parts: Sequence[Tensor]) -> Tensor:
-    """Parts (N, …) that differ in N at most, as one (D, N, …)."""
+def filled_up(parts: Sequence[Tensor]) -> Tensor:
+    """Parts (N, …) that differ in N at most as one (D, N, …), zeros after the shorter ones."""
     most = max(len(part) for part in parts)
     if len({len(part) for part in parts}) == 1:
         return torch.stack(list(parts))
@@ -70,16 +70,6 @@ def _joined(parts: Sequence[Tensor]) -> Tensor:
     for part, target in zip(parts, joined, strict=True):
         target[: len(part)] = part
     return joined
-
-
-def resident_labels(sets: Sequence[ImageSet]) -> Tensor:
-    """Their labels (D, N), filled up like the inputs."""
-    return _joined([made.labels for made in sets])
-
-
-def resident_scales(sets: Sequence[ImageSet]) -> Tensor:
-    """The size of each image (D, N), filled up like the inputs."""
-    return _joined([made.scales for made in sets])
 
 
 def foveate_finer(foveate: Foveate, ratio: float, beyond: int, phases: int) -> Foveate:

@@ -14,11 +14,8 @@ from torch import Tensor, nn
 
 from scalechannels.backbones import CifarBackbone
 from scalechannels.data.image_set import ImageSet
-from scalechannels.foveate import Foveate
-from scalechannels.network import ScaleChannelNetwork
-from scalechannels.pretrained import Network
+from scalechannels.training.alone import Alone
 from scalechannels.training.build import build_network, tested_network
-from scalechannels.training.cutting import Cut
 from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, open_data, require_labels
 from scalechannels.training.distributed import (
     Processes,
@@ -27,33 +24,12 @@ from scalechannels.training.distributed import (
 )
 from scalechannels.training.evaluate import as_json, evaluate
 from scalechannels.training.progress import Progress, log_entry
-from scalechannels.training.resident import (
-    fits,
-    foveate_finer,
-    resident_inputs,
-    resident_labels,
-    resident_scales,
-    window_bytes,
-)
 from scalechannels.training.runs import Checkpoint, Run, environment
 from scalechannels.training.searching import searched
 from scalechannels.training.stacked import StackedNetwork, can_stack, stack_networks
 from scalechannels.training.streaming import StreamTrainer
 from scalechannels.training.trainer import Trainer, mix, shuffled
-
-
-class Alone(nn.Module):
-    """One network in the form of a stack of one: inputs (1, B, …) to logits (1, B, K)."""
-
-    def __init__(self, network: Network, cached: bool) -> None:
-        super().__init__()
-        self.network, self.cached = network, cached
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        if self.cached:
-            assert isinstance(self.network, ScaleChannelNetwork)
-            return self.network.from_stack(inputs[0])[None]
-        return self.network(inputs[0])[None]
+from scalechannels.training.views import Views
 
 
 @dataclass(frozen=True)
@@ -77,7 +53,7 @@ class Session:
         self.history: list[list[dict[str, float]]] = [[] for _ in runs]
         self.data: list[DataSets] = []
         self.data_of: list[int] = []
-        self.drawn: Callable[[Sequence[ImageSet]], tuple[Tensor, bool]]
+        self.drawn: Callable[[Sequence[ImageSet]], Tensor]
         started = time.perf_counter()
         streamed, sets = self._make_sets()
         self.image_size = (sets[0].images.shape[2], sets[0].images.shape[3])
@@ -109,30 +85,15 @@ class Session:
         return streamed, sets
 
     def _resident(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:
-        precision = self.training.precision
-        assert precision is not None
+        views = Views([run.config for run in self.runs], self.networks, self.data_of)
         stacked = self.how.together and can_stack(self.networks[0])
-        # Runs share inputs where they see the same images in the same way.
-        kinds = [
-            (data, run.config.network.antialias, run.config.network.blur)
-            for data, run in zip(self.data_of, self.runs, strict=True)
-        ]
-        wanted = list(dict.fromkeys(kinds))
-        seen = [sets[data] for data, _, _ in wanted]
-        made_for = [self.networks[kinds.index(kind)] for kind in wanted]
-        finer = self._finer()
-        if len(self.runs) == 1 and not fits(window_bytes(made_for, seen, precision, finer), self.device):
-            self._require_own_grid()
+        if len(self.runs) == 1 and not views.fit_in_memory(sets):
+            self._require_plain(views)
             stacked = False  # foveated in every step instead
-
-        def drawn(sets: Sequence[ImageSet]) -> tuple[Tensor, bool]:
-            parts = [sets[data] for data, _, _ in wanted]
-            return resident_inputs(made_for, parts, precision, channels_last=stacked, finer=finer)
-
-        inputs, cached = drawn(sets)
-        self.drawn = drawn
+        inputs, cached = views.inputs(sets, channels_last=stacked)
+        self.drawn = lambda again: views.inputs(again, channels_last=stacked)[0]
         model: nn.Module = (
-            stack_networks(self.networks, *sets[0].images.shape[2:]).to(self.device)
+            stack_networks(self.networks, *self.image_size).to(self.device)
             if stacked
             else Alone(self.networks[0], cached)
         )
@@ -140,40 +101,23 @@ class Session:
         if compiled is None:  # what is not ours may not compile
             ours = stacked or isinstance(self.networks[0].backbone, CifarBackbone)
             compiled = ours and self.device.type == "cuda"
-        each = [run.config.training for run in self.runs]
         trainer = Trainer(
             self._synchronised(model),
             inputs,
-            resident_labels(seen),
-            [wanted.index(kind) for kind in kinds],
-            precision=precision,
+            views.labels(sets),
+            views.of_run,
+            precision=views.precision,
             compiled=compiled,
             processes=self.processes,
-            smoothing=[training.smoothing for training in each],
-            average=[training.average for training in each],
+            smoothing=[training.smoothing for training in views.trainings],
+            average=[training.average for training in views.trainings],
             phases=self.training.phases,
-            cut=self._cut(seen, [training.visible for training in each], channels_last=stacked),
+            cut=views.cut(sets, channels_last=stacked),
         )
         return model, trainer
 
-    def _finer(self) -> Callable[[Foveate], Foveate] | None:
-        """What makes the windows to train on, where they are not those of the network's own grid."""
-        network, training = self.networks[0], self.training
-        if not isinstance(network, ScaleChannelNetwork) or (training.beyond, training.phases) == (0, 1):
-            return None
-        ratio = self.runs[0].config.network.ratio
-        return lambda foveate: foveate_finer(foveate, ratio, training.beyond, training.phases).to(self.device)
-
-    def _cut(self, sets: Sequence[ImageSet], visible: Sequence[float], *, channels_last: bool) -> Cut | None:
-        if min(visible) == 1:
-            return None
-        network, finer = self.networks[0], self._finer()
-        assert isinstance(network, ScaleChannelNetwork)
-        foveate = network.foveate if finer is None else finer(network.foveate)
-        return Cut(foveate, foveate.window * resident_scales(sets), visible, channels_last)
-
-    def _require_own_grid(self) -> None:
-        if self._finer() is not None or any(run.config.training.visible < 1 for run in self.runs):
+    def _require_plain(self, views: Views) -> None:
+        if not views.plain:
             raise MemoryError(
                 "training.beyond, training.phases and training.visible are for windows that lie in memory, "
                 "and these do not fit; give fewer of them, or a device with more memory"
@@ -181,7 +125,9 @@ class Session:
 
     def _streamed(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:
         assert self.training.precision is not None
-        self._require_own_grid()
+        self._require_plain(Views([self.runs[0].config], self.networks, [0]))
+        if self.runs[0].config.data.redraw:
+            raise MemoryError("data.redraw is for images that lie in memory, not for streamed ones")
         model = Alone(self.networks[0], cached=False)
         trainer = StreamTrainer(
             self._synchronised(model),
@@ -225,7 +171,7 @@ class Session:
         order = torch.stack([self._order(run, epoch) for run in range(len(self.runs))])  # (R, steps, B)
         if epoch and self.runs[0].config.data.redraw:
             sets = [data.training(draw=epoch) for data in self.data]
-            self.trainer.inputs.copy_(self.drawn(sets)[0])
+            self.trainer.inputs.copy_(self.drawn(sets))
         # Dropout depends on the seed and the epoch alone, so a resumed run draws what it would have drawn.
         torch.manual_seed(mix(self.training.seed, epoch) + self.processes.rank)
         started = time.perf_counter()

@@ -440,6 +440,8 @@ def test_sizes_are_drawn_anew_in_every_epoch(tmp_path, monkeypatch) -> None:
     again = datasets.open_data(config.data).training(draw=0)
     torch.testing.assert_close(seen[0].flatten(), again.images.flatten())
     assert torch.equal(fresh.labels, again.labels)
+    with pytest.raises(MemoryError, match=r"data\.redraw is for images that lie in memory"):
+        trained(config, tmp_path / "streamed", stream=True)
     with pytest.raises(ValueError, match=r"data\.redraw draws sizes"):
         dataclasses.replace(config.data, sizes=(1.0,))
 

@@ -1,0 +1,84 @@
+"""What runs that are trained together see: every way of looking at a training set lies in memory once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from scalechannels.data.image_set import ImageSet
+from scalechannels.foveate import Foveate
+from scalechannels.network import ScaleChannelNetwork
+from scalechannels.pretrained import Network
+from scalechannels.training.config import RunConfig
+from scalechannels.training.cutting import Cut
+from scalechannels.training.resident import filled_up, fits, foveate_finer, resident_inputs, window_bytes
+
+
+class Views:
+    """Runs share inputs where they learn from the same images, sampled in the same way.
+
+    configs    of runs of one shape
+    networks   one for each run, on the device
+    data_of    for each run, which of the training sets it learns from
+
+    `of_run` says for each run which view is its own.
+    """
+
+    def __init__(
+        self, configs: Sequence[RunConfig], networks: Sequence[Network], data_of: Sequence[int]
+    ) -> None:
+        kinds = [
+            (data, config.network.antialias, config.network.blur)
+            for data, config in zip(data_of, configs, strict=True)
+        ]
+        wanted = list(dict.fromkeys(kinds))
+        self.of_run = [wanted.index(kind) for kind in kinds]
+        self.data = [data for data, _, _ in wanted]
+        self.networks = [networks[kinds.index(kind)] for kind in wanted]
+        self.trainings = [config.training for config in configs]
+        self.precision = self.trainings[0].precision or "float32"
+        self.finer = _finer(configs[0], networks[0])
+
+    @property
+    def plain(self) -> bool:
+        """Whether networks learn from what they would see in testing, which needs nothing in memory."""
+        return self.finer is None and all(training.visible == 1 for training in self.trainings)
+
+    def fit_in_memory(self, sets: Sequence[ImageSet]) -> bool:
+        """Whether the windows of these training sets fit into the memory that is free."""
+        needed = window_bytes(self.networks, self._seen(sets), self.precision, self.finer)
+        return fits(needed, sets[0].images.device)
+
+    def inputs(self, sets: Sequence[ImageSet], *, channels_last: bool) -> tuple[Tensor, bool]:
+        """(D, N, …), and whether they are windows already; see `resident_inputs`."""
+        return resident_inputs(
+            self.networks, self._seen(sets), self.precision, channels_last=channels_last, finer=self.finer
+        )
+
+    def labels(self, sets: Sequence[ImageSet]) -> Tensor:
+        return filled_up([made.labels for made in self._seen(sets)])  # (D, N)
+
+    def cut(self, sets: Sequence[ImageSet], *, channels_last: bool) -> Cut | None:
+        """What cuts images off, where a run wants that."""
+        visible = [training.visible for training in self.trainings]
+        if min(visible) == 1:
+            return None
+        network = self.networks[0]
+        assert isinstance(network, ScaleChannelNetwork)
+        foveate = network.foveate if self.finer is None else self.finer(network.foveate)
+        scales = filled_up([made.scales for made in self._seen(sets)])  # (D, N)
+        return Cut(foveate, foveate.window * scales, visible, channels_last)
+
+    def _seen(self, sets: Sequence[ImageSet]) -> list[ImageSet]:
+        return [sets[data] for data in self.data]
+
+
+def _finer(config: RunConfig, network: Network) -> Callable[[Foveate], Foveate] | None:
+    """What makes the windows to train on, where they are not those of the network's own grid."""
+    training, ratio = config.training, config.network.ratio
+    if not isinstance(network, ScaleChannelNetwork) or (training.beyond, training.phases) == (0, 1):
+        return None
+    device: torch.device = next(network.parameters()).device
+    return lambda foveate: foveate_finer(foveate, ratio, training.beyond, training.phases).to(device)
