@@ -3,10 +3,11 @@
     python -m benchmarks.data_generation [--device cuda] [--output FILE]
 
 The loop is what one would write first: Pillow's bicubic resize, clip, pad or crop, two passes of a scipy
-convolution with the Bessel kernel, stretch and arctan. It runs on some of the images and its time is given
-per 10,000. Both take turns and the median counts. The generator shares its work between the cores, so another
-program on one of them slows it more than the loop: `load_average` says whether the machine was busy. The
-digits are synthetic: no value changes the amount of work. Without Pillow and scipy the loop is left out.
+convolution with the Bessel kernel, stretch and arctan. Both make all 10,000 images and take turns; the median
+counts. (For a few images the loop would use its memory again and be faster.) The generator shares its work
+between the cores, so another program on one of them slows it more than the loop: `load_average` says whether
+the machine was busy. The digits are synthetic: no value changes the amount of work. Without Pillow and scipy
+the loop is left out.
 """
 
 from __future__ import annotations
@@ -103,7 +104,9 @@ def training_sets(device: torch.device) -> float:
 
 def main() -> None:
     parser = options(__doc__)
-    parser.add_argument("--loop-images", type=int, default=200, help="how many images the plain loop makes")
+    parser.add_argument(
+        "--loop-images", type=int, default=IMAGES, help="how many images the plain loop makes"
+    )
     chosen = parser.parse_args()
     device = torch.device(chosen.device)
     try:

@@ -79,7 +79,7 @@ class Strokes:
         images = torch.empty(count, 1, size, size, device=device)
         # A chunk's temporaries stay in a CPU's cache: about as many tiles at every scale.
         touched = min(tiles, BOX * float(scales.mean()) / TILE + 1) ** 2
-        chunk = max(8, int((2048 if device.type == "cpu" else 2**18) / touched))
+        chunk = max(8, int((8192 if device.type == "cpu" else 2**18) / touched))
         for first in range(0, count, chunk):
             part = slice(first, first + chunk)
             drawn = draw(self[part], scales[part], centre[part].double().cpu(), tiles, device)
