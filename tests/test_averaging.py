@@ -24,16 +24,9 @@ from scalechannels.data.image_set import ImageSet
 from scalechannels.foveate import resample
 from scalechannels.training.evaluate import evaluate_set
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 GRID = ScaleGrid.of(0.5, 0.8, 1, 2.3)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """Tiny maps: a second thread costs more than it brings, on a busy machine by far."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def lively_cnn(*, window: int = 20, channels: int = 1, classes: int = 4) -> PlainNetwork:

@@ -32,6 +32,8 @@ from scalechannels.dense import DenseNetwork
 from scalechannels.export import ExportError, export_onnx
 from scalechannels.pretrained import Network
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 GRID = ScaleGrid.of(0.7, 1, 2)
 
 
@@ -75,14 +77,6 @@ FAST = (
     "antialias, blur, reflect",
 )
 CHANNELS = {name: 3 for name in BUILDS if "cifar10" in name or "reflect" in name} | {"own": 2, "own head": 2}
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def lively(network: Network) -> Network:
