@@ -63,9 +63,9 @@ def resident_inputs(
 
 def filled_up(parts: Sequence[Tensor]) -> Tensor:
     """Parts (N, …) that differ in N at most as one (D, N, …), zeros after the shorter ones."""
+    if len(parts) == 1:
+        return parts[0][None]  # a copy would take as much memory again
     most = max(len(part) for part in parts)
-    if len({len(part) for part in parts}) == 1:
-        return torch.stack(list(parts))
     joined = parts[0].new_zeros(len(parts), most, *parts[0].shape[1:])
     for part, target in zip(parts, joined, strict=True):
         target[: len(part)] = part

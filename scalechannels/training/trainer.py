@@ -233,13 +233,15 @@ class Trainer:
 def shuffled(count: int, batch: int, seed: int, epoch: int, images: int | None = None) -> Tensor:
     """The order of an epoch (steps, B), from seed and epoch alone; a rest smaller than B is left out.
 
-    Where an epoch is to have more `images` than there are, they come again and again, each time in another
-    order; of more than there are it takes as many.
+    An epoch has as many `images` as there are, or so many: of fewer the first of the order, and for more
+    they come again and again, each time in another order.
     """
-    if batch > count:
-        raise ValueError(f"a batch of {batch} is larger than the {count} training images; give a smaller one")
-    generator = torch.Generator().manual_seed(mix(seed, epoch))
     wanted = images or count
+    if batch > min(count, wanted):
+        raise ValueError(
+            f"a batch of {batch} is larger than the {min(count, wanted)} training images; give a smaller one"
+        )
+    generator = torch.Generator().manual_seed(mix(seed, epoch))
     rounds = [torch.randperm(count, generator=generator) for _ in range(-(-wanted // count))]
     steps = wanted // batch
     return torch.cat(rounds)[: steps * batch].view(steps, batch)

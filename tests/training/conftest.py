@@ -5,9 +5,16 @@ import torch
 
 
 @pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Tensors this small gain nothing from threads, and lose much where other programs hold the cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+def _one_thread(one_thread: None) -> None:
+    """Here for every test."""
+
+
+@pytest.fixture
+def double(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """All of training in float64, where rounding does not hide whether two ways compute the same."""
+    single = torch.float32
+    monkeypatch.setattr(torch, "float32", torch.float64)
+    monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
+    torch.set_default_dtype(torch.float64)
     yield
-    torch.set_num_threads(before)
+    torch.set_default_dtype(single)

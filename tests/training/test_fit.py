@@ -1,6 +1,5 @@
 """fit: the same weights however often it was interrupted, and clear words for what cannot be trained."""
 
-import dataclasses
 import json
 import os
 import random
@@ -16,8 +15,8 @@ import torch
 from tiny_runs import SIZES, assert_same, tiny, trained, weights
 
 import scalechannels
-from scalechannels.training import datasets, resident, session
 from scalechannels.training import fit as fit_module
+from scalechannels.training import resident, session
 from scalechannels.training.fit import fit
 from scalechannels.training.runs import CHECKPOINT, Run
 from scalechannels.training.trainer import Trainer
@@ -128,17 +127,6 @@ def test_a_finished_run_is_left_alone(tmp_path, monkeypatch) -> None:
     assert before == {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in run.folder.iterdir()}
 
 
-@pytest.fixture
-def double(monkeypatch):
-    """All of training in float64, where rounding does not hide whether two ways compute the same."""
-    single = torch.float32
-    monkeypatch.setattr(torch, "float32", torch.float64)
-    monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(single)
-
-
 def test_runs_together_are_the_runs_alone(tmp_path, double) -> None:
     """Without dropout, which draws other numbers: all weights agree to 1e-6 after ten steps in float64.
 
@@ -154,30 +142,6 @@ def test_runs_together_are_the_runs_alone(tmp_path, double) -> None:
             if not re.search(r"convolutions\.\d\.0\.bias|running_mean|num_batches_tracked", name):
                 assert value.dtype == torch.float64
                 torch.testing.assert_close(value, alone[name], rtol=1e-6, atol=1e-6, msg=name)
-
-
-def test_runs_of_other_samples_and_options_are_trained_as_one(tmp_path, double) -> None:
-    configs = [
-        tiny(samples=100, dropout=0, images=60),
-        tiny("fovmax", samples=40, dropout=0, images=60, smoothing=0.1),
-        tiny("fovlse", samples=100, dropout=0, images=60, average=0.5, network={"antialias": True}),
-    ]
-    together = fit(configs, tmp_path / "together", device="cpu", sizes=SIZES, together=True)
-    for config, run in zip(configs, together, strict=True):
-        assert run.result()["seconds"]["runs_together"] == 3
-        alone = trained(config, tmp_path / "alone")
-        for name, value in weights(alone).items():
-            if not name.endswith("num_batches_tracked"):
-                torch.testing.assert_close(weights(run)[name], value, rtol=1e-6, atol=1e-6)
-
-
-def test_cut_images_change_what_is_learnt(tmp_path) -> None:
-    plain, cut = (weights(trained(tiny("fovlse", visible=share), tmp_path)) for share in (1.0, 0.3))
-    assert any(not torch.equal(plain[name], cut[name]) for name in plain)
-    both = fit([tiny("fovlse"), tiny("fovlse", visible=0.3)], tmp_path / "two", device="cpu", together=True)
-    assert both[0].result()["seconds"]["runs_together"] == 2
-    with pytest.raises(ValueError, match=r"training\.visible is for foveated networks, not cnn"):
-        tiny("cnn", visible=0.5).resolve()
 
 
 @pytest.mark.parametrize("average", [0.0, 0.5], ids=["alike", "one averaged"])
@@ -388,76 +352,3 @@ def test_ten_kills_at_random_moments_change_no_bit(tmp_path) -> None:
     assert_same(weights(whole), weights(run))
     assert whole.result()["evaluation"] == json.loads((run.folder / "result.json").read_text())["evaluation"]
     assert not list(run.folder.glob(".partial-*"))
-
-
-def test_a_finer_and_wider_grid_in_training_leaves_the_network_its_own(tmp_path) -> None:
-    config = tiny("fovlse", beyond=1, phases=2, average=0.9, smoothing=0.1)
-    plain, other = trained(tiny("fovlse"), tmp_path), trained(config, tmp_path)
-    network = scalechannels.load(other.folder)
-    assert len(network.grid) == 3
-    assert plain.folder != other.folder
-    assert set(weights(plain)) == set(weights(other))
-    assert other.result()["config"]["training"]["phases"] == 2
-
-
-def test_the_finer_grid_has_the_networks_own_channels_in_its_first_phase() -> None:
-    network = session.build_network(tiny("fovlse").resolve())
-    finer = resident.foveate_finer(network.foveate, 2**0.5, beyond=1, phases=2)
-    assert len(finer.grid) == (3 + 2) * 2
-    torch.testing.assert_close(finer.grid.scales[2:8:2], network.grid.scales)
-    torch.testing.assert_close(finer.grid.scales[1:] / finer.grid.scales[:-1], torch.full((9,), 2**0.25))
-
-
-def test_initialisations_differ_and_have_their_spread() -> None:
-    def first(how: str) -> torch.nn.Module:
-        network = session.build_network(tiny("fovlse", network={"initialisation": how}).resolve())
-        return network.backbone.dense.requires_grad_(False)
-
-    inputs, outputs = 512, 100
-    assert float(first("he").weight.std()) == pytest.approx((2 / inputs) ** 0.5, rel=0.02)
-    glorot = (6 / (inputs + outputs)) ** 0.5
-    assert float(first("glorot").weight.abs().max()) == pytest.approx(glorot, rel=0.02)
-    assert float(first("torch").weight.abs().max()) == pytest.approx(inputs**-0.5, rel=0.02)
-    assert not first("he").bias.any()
-    assert not first("glorot").bias.any()
-
-
-def test_sizes_are_drawn_anew_in_every_epoch(tmp_path, monkeypatch) -> None:
-    config = tiny("cnn", samples=40)
-    config = dataclasses.replace(config, data=dataclasses.replace(config.data, sizes=(1.0, 2.0), redraw=True))
-    seen, train = [], Trainer.epoch
-
-    def epoch(self, order, rate, *report):
-        seen.append(self.inputs.clone())
-        return train(self, order, rate, *report)
-
-    monkeypatch.setattr(Trainer, "epoch", epoch)
-    trained(config, tmp_path)
-    assert len(seen) == 2
-    assert not torch.equal(*seen)
-    fresh = datasets.open_data(config.data).training(draw=1)
-    torch.testing.assert_close(seen[1].flatten(), fresh.images.flatten())
-    again = datasets.open_data(config.data).training(draw=0)
-    torch.testing.assert_close(seen[0].flatten(), again.images.flatten())
-    assert torch.equal(fresh.labels, again.labels)
-    with pytest.raises(MemoryError, match=r"data\.redraw is for images that lie in memory"):
-        trained(config, tmp_path / "streamed", stream=True)
-    with pytest.raises(ValueError, match=r"data\.redraw draws sizes"):
-        dataclasses.replace(config.data, sizes=(1.0,))
-
-
-def test_a_cnn_is_tested_as_an_average_over_scales(tmp_path) -> None:
-    plain, averaged = (
-        trained(tiny("cnn", samples=40, network={"average_scales": on}), tmp_path) for on in (False, True)
-    )
-    network = scalechannels.load(averaged.folder)
-    assert isinstance(network.pool, scalechannels.MeanProbabilityOverScales)
-    assert len(network.grid) == 3
-    images = torch.rand(2, 1, 112, 112)
-    cnn = scalechannels.load(plain.folder)
-    expected = scalechannels.averaged_over_scales(cnn, network.grid, 1.0)
-    torch.testing.assert_close(network.eval()(images), expected.eval()(images))
-    config = tiny("cnn", network={"average_scales": True})
-    config = dataclasses.replace(config, data=dataclasses.replace(config.data, sizes=(1.0, 2.0)))
-    with pytest.raises(ValueError, match="digits of one size"):
-        config.resolve()

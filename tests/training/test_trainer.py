@@ -198,3 +198,5 @@ def test_few_images_come_again_in_another_order() -> None:
     assert shuffled(10, 4, 0, 0, images=8).shape == (2, 4)
     with pytest.raises(ValueError, match="larger than the 10"):
         shuffled(10, 12, 0, 0, images=100)
+    with pytest.raises(ValueError, match="larger than the 3"):
+        shuffled(10, 4, 0, 0, images=3)
