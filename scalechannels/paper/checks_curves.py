@@ -116,15 +116,15 @@ def _few_conc(results: Results) -> tuple[bool, str]:
 
 def _norm_impairs(results: Results) -> tuple[bool, str]:
     means = {
-        label: mean_inside(need(results, config).accuracies, 0.5, 8)
+        label: mean_inside(need(results, config).accuracies, 1, 4)
         for label, config in {
-            "without": mnist("swmax", "tr2", ratio=ROOT2),
+            "without": mnist("swmax", "tr2", low=1.0, high=4.0, ratio=ROOT2),
             "joint": normed("joint"),
             "each": normed("each"),
         }.items()
     }
     shown = ", ".join(f"{label} {value:.2f}" for label, value in means.items())
-    return max(means["joint"], means["each"]) < means["without"], f"[1/2,8]: {shown}"
+    return max(means["joint"], means["each"]) < means["without"], f"[1,4]: {shown}"
 
 
 def _pretrained_worse(results: Results, network: NetworkName) -> tuple[bool, str]:

@@ -242,9 +242,13 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "curves",
         (
             Panel(
-                "The SWMax network, 9 channels, trained on size 2",
+                "The SWMax network, 5 channels on [1, 4], trained on size 2",
                 (
-                    _curve("without batch norm", mnist("swmax", "tr2", ratio=ROOT2), reference=True),
+                    _curve(
+                        "without batch norm",
+                        mnist("swmax", "tr2", low=1.0, high=4.0, ratio=ROOT2),
+                        reference=True,
+                    ),
                     _curve("joint over the channels", normed("joint")),
                     _curve("one for each channel", normed("each")),
                 ),

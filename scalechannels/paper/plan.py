@@ -3,8 +3,8 @@
 The configurations are those of the paper; where it leaves something open, the choice is said here:
 - few samples: the recipe for 10,000 images, which come as often as needed: 20 epochs of 625 steps for every
   size of the training set.
-- SWMax with batch norm has 9 channels, ratio √2, as the network without that it is compared with, and starts
-  at the rate of the other networks, 3e-3: the paper lowers it for the network without.
+- SWMax with batch norm has 5 channels, ratio √2 on [1, 4], as the network without that it is compared with,
+  and starts at the rate of the other networks, 3e-3: the paper lowers it for the network without.
 - a pretrained channel is the one of the training size, trained alone; the others take its weights.
 - equalised blur: 2/3 window pixels squared, what bilinear interpolation has at the smallest scale, 1/2.
 """
@@ -139,6 +139,6 @@ def cifar(name: NetworkName, ratio: float = ROOT4) -> RunConfig:
 
 
 def normed(batch_norm: Literal["joint", "each"]) -> RunConfig:
-    """SWMax with one of the two batch norms, 9 channels."""
-    network = NetworkConfig("swmax", ratio=ROOT2, batch_norm=batch_norm)
+    """SWMax with one of the two batch norms, 5 channels."""
+    network = NetworkConfig("swmax", low=1.0, high=4.0, ratio=ROOT2, batch_norm=batch_norm)
     return whole(RunConfig(DataConfig("mnist", TRAINED["tr2"]), network, TrainingConfig(rate=3e-3)))

@@ -342,8 +342,9 @@ class RunConfig:
         pooled = self.network.name in ("fovavg", "fovmax", "fovlse")
         name: NetworkName = "fovavg" if pooled else self.network.name
         samples = self.data.samples if self.training.images is None else None
+        sizes = (1.0, 2.0) if self.data.redraw else (1.0,)
         return RunConfig(
-            dataclasses.replace(self.data, sizes=(1.0,), seed=0, samples=samples),
+            dataclasses.replace(self.data, sizes=sizes, seed=0, samples=samples),
             dataclasses.replace(self.network, name=name, initialisation=None, antialias=False, blur=None),
             dataclasses.replace(self.training, seed=0, smoothing=0.0, average=0.0, visible=1.0),
         )

@@ -46,6 +46,8 @@ class Trainer:
         phases: int = 1,
         cut: Cut | None = None,
     ) -> None:
+        if compiled:
+            torch.compiler.reset()  # it gives up, with a mere warning, on the ninth shape of one function
         self.model, self.inputs, self.labels = model.train(), inputs, labels
         self.device, self.precision = inputs.device, precision
         self.phases, self.cut = phases, torch.compile(cut) if compiled and cut is not None else cut

@@ -26,6 +26,8 @@ ONE = Experiment("one", "", "", "curves", (Panel("", (Curve("a", (RUN,)),)),), t
 BOTH = Experiment("both", "", "", "curves", (Panel("", (Curve("a", (RUN,)), Curve("b", (OTHER,)))),), seeds=2)
 ONE_WRONG = pack_errors(torch.arange(10) == 3)
 
+PAPER = experiments.EXPERIMENTS
+
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,6 +228,13 @@ def test_runs_of_one_shape_that_are_tested_alike_are_grouped() -> None:
     ]
     assert [len(part) for part in parts] == [6, 3, 3]
     assert [len(part) for part in reproduce.groups(runs, 4)] == [4, 2, 3, 3]
+
+
+def test_every_run_of_every_experiment_is_in_one_group() -> None:
+    runs = list(dict.fromkeys(run for one in PAPER for run in one.runs()))
+    assert sorted(run.name for part in reproduce.groups(runs) for run in part) == sorted(
+        run.name for run in runs
+    )
 
 
 def test_of_a_long_history_a_hundred_epochs_are_kept(tmp_path: Path) -> None:

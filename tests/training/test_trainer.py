@@ -1,5 +1,7 @@
 """The trainer on a problem that can be followed by hand: Adam on a linear classifier."""
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -113,6 +115,14 @@ def test_every_step_is_reported() -> None:
     seen: list[int] = []
     trainer().epoch(orders([0], 0), 0.1, seen.append)
     assert seen == [1, 2, 3, 4, 5, 6]
+
+
+def test_any_number_of_shapes_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    limits = {"recompile_limit": 1, "fail_on_recompile_limit_hit": True}
+    with torch._dynamo.config.patch(**limits):
+        for runs in (1, 2, 3):
+            trainer(runs, compiled=True).epoch(orders(list(range(runs)), 0), 0.1)
 
 
 def test_bfloat16_comes_close_to_float32() -> None:
