@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 
 import pytest
+import safetensors.torch  # noqa: F401 - before `double`: it makes a table of dtypes when it is imported
 import torch
 
 
