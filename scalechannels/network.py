@@ -149,6 +149,8 @@ class PaperOptions(TypedDict, total=False):
     blur: float | None
     width: int
     """How many times the features of the paper's MNIST backbone; the paper has 1."""
+    backbone: nn.Module | None
+    """In place of the paper's, without `channels` and `width`, which it has of its own."""
 
 
 def fovmax(grid: ScaleGrid, **options: Unpack[PaperOptions]) -> ScaleChannelNetwork:
@@ -182,11 +184,13 @@ def paper_network(
     antialias: bool = False,
     blur: float | None = None,
     width: int = 1,
+    backbone: nn.Module | None = None,
 ) -> ScaleChannelNetwork:
     """The paper's foveated network for this data, around any pooling."""
-    backbone = paper_backbone(data, channels=channels, classes=classes, window=window, width=width)
+    if backbone is not None and (channels is not None or width != 1):
+        raise ValueError("channels and width are for the paper's backbone; the one that is given has its own")
     return ScaleChannelNetwork(
-        backbone,
+        backbone or paper_backbone(data, channels=channels, classes=classes, window=window, width=width),
         grid,
         pool,
         (28 if data == "mnist" else 32) if window is None else window,

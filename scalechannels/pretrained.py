@@ -18,6 +18,7 @@ from torch import nn
 from scalechannels import backbones, pooling
 from scalechannels.data.storage import atomic_path
 from scalechannels.library_backbone import LibraryBackbone
+from scalechannels.residual import ResidualBackbone
 from scalechannels.scales import ScaleGrid
 from scalechannels.shipped import find_network
 
@@ -44,6 +45,7 @@ PARTS: dict[str, Any] = {
         for part in (
             backbones.ConvBackbone,
             backbones.CifarBackbone,
+            ResidualBackbone,
             LibraryBackbone,
             pooling.MaxOverScales,
             pooling.MeanOverScales,
