@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
+from scalechannels.foveate import Foveate
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pretrained import Network
 
 
 class Alone(nn.Module):
-    """Inputs (1, B, …) to logits (1, B, K); `cached` inputs are windows that were foveated before."""
+    """Inputs (1, B, …) to logits (1, B, K).
 
-    def __init__(self, network: Network, cached: bool) -> None:
+    cached     the inputs are windows that were foveated before
+    foveate    else: what looks at the images in training, where it is not the network's own
+    phases     into how many steps its grid divides the ratio: each image is seen in one of them, at random
+    """
+
+    def __init__(
+        self, network: Network, cached: bool, foveate: Foveate | None = None, phases: int = 1
+    ) -> None:
         super().__init__()
-        self.network, self.cached = network, cached
+        self.network, self.cached, self.foveate, self.phases = network, cached, foveate, phases
 
     def forward(self, inputs: Tensor) -> Tensor:
         if self.cached:
             assert isinstance(self.network, ScaleChannelNetwork)
             return self.network.from_stack(inputs[0])[None]
+        if self.foveate is not None:
+            assert isinstance(self.network, ScaleChannelNetwork)
+            return self.network.from_stack(self.foveate(inputs[0], channels=self._channels(inputs)))[None]
         return self.network(inputs[0])[None]
+
+    def _channels(self, inputs: Tensor) -> Tensor | None:
+        """The places (B, S) in the finer grid at which each image is seen."""
+        if self.phases == 1 or self.foveate is None:
+            return None
+        first = torch.arange(0, len(self.foveate.grid), self.phases, device=inputs.device)
+        return torch.randint(self.phases, (inputs.shape[1], 1), device=inputs.device) + first

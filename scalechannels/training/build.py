@@ -9,13 +9,17 @@ from torch import nn
 
 from scalechannels.averaging import averaged_over_scales
 from scalechannels.backbones import CifarBackbone, ConvBackbone
-from scalechannels.network import Data, fovavg, fovconc, fovlse, fovmax
+from scalechannels.network import Data, PaperOptions, fovavg, fovconc, fovlse, fovmax
 from scalechannels.plain import PlainNetwork, cnn
 from scalechannels.pretrained import Network
+from scalechannels.residual import ResidualBackbone
 from scalechannels.scales import ScaleGrid
 from scalechannels.sliding import swmax
 from scalechannels.training.config import Initialisation, RunConfig
 from scalechannels.training.own_network import own_network
+
+RESIDUAL_FEATURES = 32
+"""Of the residual backbone's first convolution, at the width 1."""
 
 
 def build_network(config: RunConfig, channels: int | None = None, classes: int = 10) -> Network:
@@ -53,7 +57,7 @@ def tested_network(config: RunConfig, trained: Network) -> Network:
     if config.network.pretrained is None:
         return trained
     backbone = trained.backbone
-    assert isinstance(backbone, ConvBackbone | CifarBackbone)
+    assert isinstance(backbone, ConvBackbone | CifarBackbone | ResidualBackbone)
     whole = replace(config, network=replace(config.network, pretrained=None))
     made = build_network(whole, backbone.channels, backbone.classes)
     made.load_state_dict(trained.state_dict())  # the channels share all weights, so they are the same
@@ -65,8 +69,13 @@ def _build(config: RunConfig, channels: int | None, classes: int) -> Network:
     if config.data.name == "folder":
         return own_network(config, channels, classes)
     data: Data = "cifar10" if config.data.name == "cifar10" else "mnist"
+    backbone: ResidualBackbone | None = None
+    if network.backbone == "residual":
+        backbone = ResidualBackbone(
+            RESIDUAL_FEATURES * network.width, channels=channels or 3, classes=classes
+        )
     if network.name == "cnn":
-        return cnn(data=data, channels=channels, classes=classes)
+        return PlainNetwork(backbone) if backbone else cnn(data=data, channels=channels, classes=classes)
     if network.low is None or network.high is None:
         raise ValueError("resolve the configuration first")
     grid = ScaleGrid(network.low, network.high, ratio=network.ratio)
@@ -82,13 +91,17 @@ def _build(config: RunConfig, channels: int | None, classes: int) -> Network:
             centred=bool(network.centred),
             drop_features=bool(network.drop_features),
         )
+    options: PaperOptions = {
+        "data": data,
+        "classes": classes,
+        "antialias": network.antialias,
+        "blur": network.blur,
+    }
+    if backbone is not None:
+        options["backbone"] = backbone
+    else:
+        options["width"] = network.width
+        if channels is not None:
+            options["channels"] = channels
     constructor = {"fovavg": fovavg, "fovmax": fovmax, "fovlse": fovlse, "fovconc": fovconc}[network.name]
-    return constructor(
-        grid,
-        data=data,
-        classes=classes,
-        antialias=network.antialias,
-        blur=network.blur,
-        width=network.width,
-        **({} if channels is None else {"channels": channels}),
-    )
+    return constructor(grid, **options)

@@ -22,6 +22,7 @@ NetworkName = Literal["fovavg", "fovmax", "fovlse", "fovconc", "swmax", "cnn"]
 Schedule = Literal["step", "cosine"]
 Precision = Literal["float32", "bfloat16"]
 Initialisation = Literal["torch", "he", "glorot"]
+Backbone = Literal["paper", "residual"]
 SlidingNorm = Literal["joint", "each"]
 ImageColour = Literal["grey", "rgb"]
 OF_OWN_IMAGES = (
@@ -150,8 +151,10 @@ class NetworkConfig:
     """Train in the channel of this scale alone; the others take its weights, untrained, when testing."""
     window: int | None = None
     """Own images: the side in pixels of what each channel sees; 28 by default, 56 from 48 pixels on."""
+    backbone: Backbone = "paper"
+    """What every channel shares: the paper's network, or a stronger residual one (CIFAR-10)."""
     width: int = 1
-    """How many times the features of the MNIST backbone's convolutions and dense layer."""
+    """How many times the features of the MNIST backbone's convolutions and dense layer, or the residual's."""
     initialisation: Initialisation | None = None
     """PyTorch's first weights (default), He's (normal) or Glorot's (uniform; fovconc), biases then zero."""
     average_scales: bool = False
@@ -179,7 +182,9 @@ class NetworkConfig:
             raise ValueError(f"network.antialias and network.blur are for windows, which {self.name} has not")
         if self.initialisation is not None:
             _require_choice("network.initialisation", self.initialisation, Initialisation)
-        if self.width < 1 or (self.width > 1 and self.name in ("swmax", "cnn")):
+        _require_choice("network.backbone", self.backbone, Backbone)
+        narrow = self.name in ("swmax", "cnn") and self.backbone == "paper"
+        if self.width < 1 or (self.width > 1 and narrow):
             raise ValueError(f"network.width is at least 1, and 1 for swmax and cnn, got {self.width}")
         if self.average_scales and self.name != "cnn":
             raise ValueError(f"network.average_scales is for cnn, not {self.name}")
@@ -231,6 +236,10 @@ class TrainingConfig:
     """The decay, per step, of a moving average of the weights, which is what is tested; 0 for none."""
     visible: float = 1.0
     """Every second image is cut off beyond a random share of its object's frame, at least this; 1: none."""
+    flips: bool = False
+    """CIFAR-10: mirror every second image left to right."""
+    crops: int = 0
+    """CIFAR-10: shift each image by at most so many pixels in each direction, mirrored beyond its edge."""
     images: int | None = None
     """Images in an epoch; by default as many as there are. If there are fewer, they come again and again."""
     beyond: int = 0
@@ -257,6 +266,8 @@ class TrainingConfig:
                 raise ValueError(f"training.{name} is in [0, 1), got {getattr(self, name)}")
         if not 0 < self.visible <= 1:
             raise ValueError(f"training.visible is a share in (0, 1], got {self.visible}")
+        if self.crops < 0:
+            raise ValueError(f"training.crops is zero or more pixels, got {self.crops}")
         if self.beyond < 0 or self.phases < 1:
             raise ValueError(
                 f"training.beyond is zero or more and training.phases at least 1, got {self.beyond} and "
@@ -287,6 +298,8 @@ class RunConfig:
 
     def resolve(self, device: str = "cpu") -> RunConfig:
         """The same run with the paper's recipe in place of every None; own images are looked at for that."""
+        if self.data.name != "cifar10":
+            self._require_no_cifar_options()
         if self.data.name == "folder":
             from scalechannels.training.own_images import filled_in
 
@@ -298,8 +311,8 @@ class RunConfig:
             raise ValueError(
                 "swmax looks for objects over space, which CIFAR-10 does not have; choose another"
             )
-        if cifar and self.network.width > 1:
-            raise ValueError("network.width is for the MNIST backbone, not for CIFAR-10's")
+        if cifar and self.network.width > 1 and self.network.backbone == "paper":
+            raise ValueError("network.width is for the MNIST and the residual backbone, not for CIFAR-10's")
         if self.training.beyond and self.network.name in ("fovconc", "cnn", "swmax"):
             raise ValueError(
                 f"training.beyond is for channels that share all weights, not {self.network.name}"
@@ -308,7 +321,7 @@ class RunConfig:
             raise ValueError(f"training.phases is for foveated networks, not {self.network.name}")
         if self.network.average_scales and (cifar or len(self.data.sizes) > 1):
             raise ValueError("network.average_scales is for a network that learns from digits of one size")
-        if self.training.visible < 1 and self.network.name in ("cnn", "swmax"):
+        if self.training.visible < 1 and self.network.name in ("cnn", "swmax") and not cifar:
             raise ValueError(f"training.visible is for foveated networks, not {self.network.name}")
         schedule = self.training.schedule or ("cosine" if cifar else "step")
         network = filled(self.network, low=0.5, high=2.0 if cifar else 8.0, dropout=0.0 if cifar else 0.15)
@@ -331,6 +344,21 @@ class RunConfig:
                 precision="bfloat16" if device.startswith("cuda") else "float32",
             ),
         )
+
+    def _require_no_cifar_options(self) -> None:
+        if self.network.backbone != "paper":
+            raise ValueError(
+                f"network.backbone {self.network.backbone} is for cifar10, not for {self.data.name}; "
+                "own training loops can wrap it: fovlse(grid, backbone=ResidualBackbone(…))"
+            )
+        if self.training.flips or self.training.crops:
+            raise ValueError(f"training.flips and training.crops are for cifar10, not for {self.data.name}")
+
+    @property
+    def augmented(self) -> bool:
+        """Whether each step sees the images in another way, so that they and not windows lie in memory."""
+        training = self.training
+        return self.data.name == "cifar10" and (training.flips or training.crops > 0 or training.visible < 1)
 
     @property
     def shape(self) -> RunConfig:

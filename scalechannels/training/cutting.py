@@ -18,6 +18,16 @@ from torch import Tensor, nn
 from scalechannels.foveate import Foveate
 
 
+def drawn_shares(visible: Tensor, shape: Sequence[int]) -> Tensor:
+    """What share of its object each image shows, of any shape: ∞, all that there is, for every second one.
+
+    The others are log-uniform from the smallest share, `visible`, which 1 leaves whole.
+    """
+    share = visible ** torch.rand(shape, device=visible.device)
+    whole = (torch.rand(shape, device=visible.device) < 0.5) | (share >= 1)
+    return torch.where(whole, torch.inf, share)
+
+
 class Cut(nn.Module):
     """Cuts every second image of windows (R, B, S, n, n, C), each run in its own measure.
 
@@ -46,9 +56,7 @@ class Cut(nn.Module):
 
     def forward(self, windows: Tensor, data: Tensor, images: Tensor) -> Tensor:
         """`data` (R, 1) and `images` (R, B) say of which images the windows are."""
-        share = self.visible ** torch.rand(images.shape, device=windows.device)  # log-uniform
-        whole = (torch.rand(images.shape, device=windows.device) < 0.5) | (share >= 1)
-        side = torch.where(whole, torch.inf, share * self.frames[data, images])  # (R, B)
+        side = drawn_shares(self.visible, images.shape) * self.frames[data, images]  # (R, B)
         if self.channels_last:
             return self.cut(windows, side)
         return self.cut(windows.movedim(3, -1), side).movedim(-1, 3)

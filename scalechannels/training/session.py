@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from scalechannels.backbones import CifarBackbone
 from scalechannels.data.image_set import ImageSet
+from scalechannels.residual import ResidualBackbone
 from scalechannels.training.alone import Alone
 from scalechannels.training.build import build_network, tested_network
 from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, open_data, require_labels
@@ -95,11 +96,11 @@ class Session:
         model: nn.Module = (
             stack_networks(self.networks, *self.image_size).to(self.device)
             if stacked
-            else Alone(self.networks[0], cached)
+            else Alone(self.networks[0], cached, views.foveate_in_step(), self.training.phases)
         )
         compiled = self.how.compiled
         if compiled is None:  # what is not ours may not compile
-            ours = stacked or isinstance(self.networks[0].backbone, CifarBackbone)
+            ours = stacked or isinstance(self.networks[0].backbone, CifarBackbone | ResidualBackbone)
             compiled = ours and self.device.type == "cuda"
         trainer = Trainer(
             self._synchronised(model),
@@ -111,7 +112,8 @@ class Session:
             processes=self.processes,
             smoothing=[training.smoothing for training in views.trainings],
             average=[training.average for training in views.trainings],
-            phases=self.training.phases,
+            phases=1 if views.augmented else self.training.phases,
+            augment=views.augment(),
             cut=views.cut(sets, channels_last=stacked),
         )
         return model, trainer
@@ -119,8 +121,8 @@ class Session:
     def _require_plain(self, views: Views) -> None:
         if not views.plain:
             raise MemoryError(
-                "training.beyond, training.phases and training.visible are for windows that lie in memory, "
-                "and these do not fit; give fewer of them, or a device with more memory"
+                "training.beyond, phases, visible, flips and crops are for images or windows that lie in "
+                "memory, and these do not fit; give fewer of them, or a device with more memory"
             )
 
     def _streamed(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
+from scalechannels.training.augmenting import Augment
 from scalechannels.training.config import Precision
 from scalechannels.training.cutting import Cut
 from scalechannels.training.distributed import Processes
@@ -24,7 +25,8 @@ class Trainer:
     data_of    for each run, which of the D data sets it learns from
     smoothing  the share of the target that is spread over all classes, of all runs or one for each
     average    the decay, per step, of a moving average of all that the model holds, likewise; 0 for none
-    cut        what cuts some images off, see `cutting`
+    cut        what cuts windows of some images off, see `cutting`
+    augment    what makes canvases of images, see `augmenting`
     phases     the inputs (D, N, S · phases, …) hold channels of a finer grid, of which each image shows every
                `phases`-th, from a random one on: S in all
 
@@ -45,12 +47,15 @@ class Trainer:
         average: float | Sequence[float] = 0.0,
         phases: int = 1,
         cut: Cut | None = None,
+        augment: Augment | None = None,
     ) -> None:
         if compiled:
             torch.compiler.reset()  # it gives up, with a mere warning, on the ninth shape of one function
         self.model, self.inputs, self.labels = model.train(), inputs, labels
         self.device, self.precision = inputs.device, precision
-        self.phases, self.cut = phases, torch.compile(cut) if compiled and cut is not None else cut
+        self.phases = phases
+        self.cut = torch.compile(cut) if compiled and cut is not None else cut
+        self.augment = torch.compile(augment) if compiled and augment is not None else augment
         self.smoothing, decay = (
             torch.tensor(value, device=self.device).expand(len(data_of)) for value in (smoothing, average)
         )  # (R,)
@@ -132,6 +137,8 @@ class Trainer:
         assert self.order is not None
         chosen = self.order.index_select(1, self.place)[:, 0]  # (R, B)
         inputs = self.inputs[self.data_of, chosen]
+        if self.augment is not None:
+            inputs = self.augment(inputs)
         if self.cut is not None:
             inputs = self.cut(inputs, self.data_of, chosen)
         if self.phases > 1:

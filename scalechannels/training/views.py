@@ -11,6 +11,7 @@ from scalechannels.data.image_set import ImageSet
 from scalechannels.foveate import Foveate
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pretrained import Network
+from scalechannels.training.augmenting import Augment
 from scalechannels.training.config import RunConfig
 from scalechannels.training.cutting import Cut
 from scalechannels.training.resident import filled_up, fits, foveate_finer, resident_inputs, window_bytes
@@ -23,7 +24,8 @@ class Views:
     networks   one for each run, on the device
     data_of    for each run, which of the training sets it learns from
 
-    `of_run` says for each run which view is its own.
+    `of_run` says for each run which view is its own. Where images are `augmented`, they lie in memory
+    themselves: the windows are others in each step.
     """
 
     def __init__(
@@ -40,19 +42,25 @@ class Views:
         self.trainings = [config.training for config in configs]
         self.precision = self.trainings[0].precision or "float32"
         self.finer = _finer(configs[0], networks[0])
+        self.augmented = configs[0].augmented
 
     @property
     def plain(self) -> bool:
         """Whether networks learn from what they would see in testing, which needs nothing in memory."""
-        return self.finer is None and all(training.visible == 1 for training in self.trainings)
+        uncut = all(training.visible == 1 for training in self.trainings)
+        return self.finer is None and uncut and not self.augmented
 
     def fit_in_memory(self, sets: Sequence[ImageSet]) -> bool:
-        """Whether the windows of these training sets fit into the memory that is free."""
+        """Whether the windows of these training sets, if any, fit into the memory that is free."""
+        if self.augmented:
+            return True
         needed = window_bytes(self.networks, self._seen(sets), self.precision, self.finer)
         return fits(needed, sets[0].images.device)
 
     def inputs(self, sets: Sequence[ImageSet], *, channels_last: bool) -> tuple[Tensor, bool]:
         """(D, N, …), and whether they are windows already; see `resident_inputs`."""
+        if self.augmented:
+            return filled_up([made.images for made in self._seen(sets)]), False
         return resident_inputs(
             self.networks, self._seen(sets), self.precision, channels_last=channels_last, finer=self.finer
         )
@@ -61,15 +69,33 @@ class Views:
         return filled_up([made.labels for made in self._seen(sets)])  # (D, N)
 
     def cut(self, sets: Sequence[ImageSet], *, channels_last: bool) -> Cut | None:
-        """What cuts images off, where a run wants that."""
+        """What cuts windows off, where a run wants that."""
         visible = [training.visible for training in self.trainings]
-        if min(visible) == 1:
+        if min(visible) == 1 or self.augmented:
             return None
-        network = self.networks[0]
-        assert isinstance(network, ScaleChannelNetwork)
-        foveate = network.foveate if self.finer is None else self.finer(network.foveate)
+        foveate = self._foveate()
+        assert foveate is not None
         scales = filled_up([made.scales for made in self._seen(sets)])  # (D, N)
         return Cut(foveate, foveate.window * scales, visible, channels_last)
+
+    def augment(self) -> Augment | None:
+        """What makes canvases of images, where a run wants that."""
+        if not self.augmented:
+            return None
+        first = self.trainings[0]
+        made = Augment(self._foveate(), flips=first.flips, crops=first.crops, visible=first.visible)
+        return made.to(next(self.networks[0].parameters()).device)
+
+    def foveate_in_step(self) -> Foveate | None:
+        """What looks at images in each step, where it is not the network itself."""
+        return self._foveate() if self.augmented and self.finer is not None else None
+
+    def _foveate(self) -> Foveate | None:
+        """What makes the windows to train on, where there are any."""
+        network = self.networks[0]
+        if not isinstance(network, ScaleChannelNetwork):
+            return None
+        return network.foveate if self.finer is None else self.finer(network.foveate)
 
     def _seen(self, sets: Sequence[ImageSet]) -> list[ImageSet]:
         return [sets[data] for data in self.data]

@@ -202,7 +202,13 @@ def test_a_file_that_is_not_there(tmp_path) -> None:
         (lambda: TrainingConfig(seed=2**30), r"training\.seed"),
         (lambda: TrainingConfig(schedule="linear"), "step, cosine, got 'linear'"),
         (lambda: TrainingConfig(precision="float16"), "float32, bfloat16, got 'float16'"),
+        (lambda: TrainingConfig(crops=-1), r"training\.crops is zero or more"),
+        (lambda: NetworkConfig(backbone="resnet"), "paper, residual, got 'resnet'"),
         (lambda: run("cifar10", "swmax").resolve(), "choose another"),
+        (lambda: run("mnist", flips=True).resolve(), "for cifar10, not for mnist"),
+        (lambda: run("strokes", crops=4).resolve(), "for cifar10, not for strokes"),
+        (lambda: RunConfig(network=NetworkConfig(backbone="residual")).resolve(), "residual is for cifar10"),
+        (lambda: RunConfig(DataConfig("cifar10"), NetworkConfig(width=2)).resolve(), r"network\.width"),
         (lambda: RunConfig(network=NetworkConfig(low=16)).resolve(), "minimum must not exceed"),
         (lambda: RunConfig(network=NetworkConfig(ratio=3)).resolve(), "do not meet 8"),
     ],
@@ -245,6 +251,22 @@ def test_only_what_differs_from_the_defaults_names_a_run() -> None:
 def test_an_option_that_cannot_have_an_effect_is_refused(section, option) -> None:
     with pytest.raises(ValueError, match=rf"{section}\."):
         {"network": NetworkConfig, "training": TrainingConfig}[section](**option)
+
+
+@pytest.mark.parametrize("name", ["fovlse", "cnn"])
+def test_what_is_for_cifar_alone(name) -> None:
+    network = NetworkConfig(name, backbone="residual", width=2)
+    training = TrainingConfig(flips=True, crops=4, visible=0.5)
+    plain = RunConfig(DataConfig("cifar10"), NetworkConfig(name))
+    every = RunConfig(DataConfig("cifar10"), network, training).resolve()
+    assert every.augmented
+    assert not plain.augmented
+    assert not RunConfig(DataConfig("mnist"), training=TrainingConfig(visible=0.5)).augmented
+    for option in ({"flips": True}, {"crops": 1}, {"visible": 0.5}):
+        assert RunConfig(DataConfig("cifar10"), training=TrainingConfig(**option)).augmented
+    assert every.name != plain.name
+    assert changed(every)["network"]["backbone"] == "residual"
+    assert "flips" not in changed(plain).get("training", {})
 
 
 @pytest.mark.parametrize("name", ["fovconc", "cnn", "swmax"])
