@@ -147,7 +147,7 @@ def test_all_at_once_is_a_crop_of_the_shifted_and_mirrored_image_continued() -> 
         assert found
         met.update(found)
     assert len(met) > 30
-    assert {kept for *_, kept in met} == {2, 4, 6, 8, 16}
+    assert {kept for _, down, right, kept in met if down and right} >= {4, 6, 16}  # 16: not cut at all
 
 
 def _expected(image: np.ndarray, flip: bool, down: int, right: int, kept: int) -> np.ndarray:
@@ -246,6 +246,10 @@ def test_runs_see_canvases_made_of_the_images_in_memory(config, canvas, cifar, t
 
     def spy(self, inputs, labels):
         seen.append((self.inputs.shape, inputs))
+        asked = (config.training.flips, config.training.crops, config.training.visible)
+        assert (self.augment.flips, self.augment.crops, float(self.augment.visible)) == asked
+        finer = self.model.foveate
+        assert (0 if finer is None else len(finer.grid)) == (10 if config.training.beyond else 0)
         learn(self, inputs, labels)
 
     monkeypatch.setattr(Trainer, "learn", spy)
@@ -258,14 +262,6 @@ def test_runs_see_canvases_made_of_the_images_in_memory(config, canvas, cifar, t
     assert network.backbone.features == 2
     assert network(torch.rand(1, 3, 32, 32)).shape == (1, 10)
     assert done.result()["config"]["network"]["backbone"] == "residual"
-
-
-def test_each_option_changes_what_is_learnt(cifar, tmp_path) -> None:
-    options = [{}, {"flips": True}, {"crops": 2}, {"visible": 0.5}]
-    learnt = [weights(trained(run(**option), tmp_path)) for option in options]
-    for index, one in enumerate(learnt):
-        for other in learnt[index + 1 :]:
-            assert any(not torch.equal(value, other[name]) for name, value in one.items())
 
 
 def test_a_run_draws_the_same_again_and_goes_on_as_if_it_had_not_stopped(
