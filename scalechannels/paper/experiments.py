@@ -72,9 +72,9 @@ def _range_panel(name: NetworkName) -> Panel:
 
 
 def _density_panel(name: NetworkName, shown: tuple[float, float] = (0.0, 100.0)) -> Panel:
-    curves = (
-        _curve(f"ratio {label}", mnist(name, "tr2", ratio=ratio))
-        for label, ratio in RATIOS.items()
+    curves = (  # a ratio has the same colour in each panel, the first ones without FovConc's own
+        _curve(f"ratio {label}", mnist(name, "tr2", ratio=ratio), colour=place % 4)
+        for place, (label, ratio) in enumerate(RATIOS.items(), start=3)
         if ratio < 4 or name == "fovconc"
     )
     return Panel(f"The {NETWORKS[name]} network", tuple(curves), shown)

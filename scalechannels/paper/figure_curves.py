@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 COLOURS = (FIRST, SECOND, "#2a9d5b", "#9b59b6", "#8a7f5c", "#c0392b")
 MARKERS = ("o", "s", "^", "D", "v", "P")
+DASHED = (0, (4, 2))
+GREY = (DASHED, (0, (1, 1.2)), (0, (7, 2, 1.5, 2)))
+"""Curves to compare with are told apart by their dashes."""
 
 
 def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> None:
@@ -59,21 +62,22 @@ def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> 
 
 def _draw(axes: Axes, results: Results, one: Experiment, curve: Curve, place: int) -> bool:
     figures = curve_figures(results, one, curve)
-    colour = SOFT if curve.reference else COLOURS[place if curve.colour is None else curve.colour]
+    number = place if curve.colour is None else curve.colour
+    colour = SOFT if curve.reference else COLOURS[number]
     if not figures:
         axes.plot([], [], color=colour, linewidth=1.2, alpha=0.5, label=f"{curve.label} (no result)")
         return False
     places = sorted(figures)
     means = [figures[at].mean for at in places]
-    dashed = curve.reference or curve.dashed
+    line = GREY[number % len(GREY)] if curve.reference else DASHED if curve.dashed else "-"
     axes.plot(
         places,
         means,
         color=colour,
-        marker="" if curve.reference else MARKERS[place % len(MARKERS)],
+        marker="" if curve.reference else MARKERS[(place if curve.dashed else number) % len(MARKERS)],
         markersize=3.5,
         linewidth=1.4 if curve.reference else 1.8,
-        linestyle=(0, (4, 2)) if dashed else "-",
+        linestyle=line,
         label=curve.label,
     )
     spread = [figures[at].std or 0.0 for at in places]

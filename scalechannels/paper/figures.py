@@ -47,7 +47,7 @@ def draw(id: str, results: Path, known: Results | None = None) -> Figure:
     from matplotlib.figure import Figure
 
     known = known or Results(results / RUNS)
-    across = 3 if len(one.panels) == 3 and one.renderer == "curves" else min(2, len(one.panels))
+    across = 3 if len(one.panels) == 3 else min(2, len(one.panels))
     down = -(-len(one.panels) // across)
     width, height = PANEL_SIZE
     figure = Figure(figsize=(width * across, height * down), facecolor=PANEL, layout="constrained")
