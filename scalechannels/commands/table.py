@@ -18,7 +18,8 @@ ResultsFolder = Annotated[
 
 def table(
     id: Annotated[
-        str, Parameter(help="1 to 5 for the paper's tables; figure5 and so on for a figure's data.")
+        str,
+        Parameter(help="1 to 5 for the paper's tables; beyond: ours compared; figure5 …: a figure's data."),
     ],
     /,
     *,
@@ -40,12 +41,19 @@ def table_text(id: str, form: Literal["text", "markdown", "json"], results: Path
     import json
     from dataclasses import asdict
 
-    from scalechannels.paper import layout, tables
+    from scalechannels.paper import comparisons, layout, tables
     from scalechannels.paper.experiments import experiment
     from scalechannels.paper.results import known_results
 
     one, known = experiment(id), known_results(results)
-    if one.renderer == "table":
+    if id == "beyond":
+        found = comparisons.comparisons(known)
+        text = (
+            json.dumps(comparisons.as_json(found), indent=1)
+            if form == "json"
+            else comparisons.comparison_text(found, form)
+        )
+    elif one.renderer == "table":
         rows = tables.main_table(known)
         text = json.dumps(tables.as_json(rows), indent=1) if form == "json" else layout.main_text(rows, form)
     elif one.renderer == "ranking":

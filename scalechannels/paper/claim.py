@@ -11,15 +11,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from scalechannels.paper.plan import Experiment
-from scalechannels.paper.results import Result, Results
+from scalechannels.paper.results import NotEnoughRunsError, Result, Results
 from scalechannels.paper.tables import curve_figures
 from scalechannels.training.config import RunConfig
 
 State = Literal["holds", "does not hold", "not enough runs"]
-
-
-class NotEnoughRunsError(LookupError):
-    """A check asked for a result that is not there."""
 
 
 @dataclass(frozen=True)

@@ -294,6 +294,24 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         seeds=3,
     ),
     Experiment(
+        "beyond-few",
+        "Fewer training samples: ours",
+        "not in the paper",
+        "samples",
+        (
+            Panel(
+                "Trained and tested on sizes in [1, 4]",
+                (
+                    _curve("FovAvg", *(few("fovavg", samples) for samples in SAMPLES), reference=True),
+                    _curve("FovLSE+", *(better("tr14", samples) for samples in SAMPLES)),
+                ),
+                (80.0, 100.0),
+            ),
+        ),
+        seeds=3,
+        tested=((1.0, 4.0),),
+    ),
+    Experiment(
         "equal-blur",
         "Selected scales of FovMax with equalised blur",
         "Section 6.9, footnote",

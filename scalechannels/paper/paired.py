@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from scalechannels.paper.plan import SINGLE, TRAINED, Train, seeded
-from scalechannels.paper.results import MOST_SEEDS, Result, Results, known_results
+from scalechannels.paper.results import MOST_SEEDS, NotEnoughRunsError, Result, Results, known_results
 from scalechannels.paper.tables import RANGES
 from scalechannels.training.config import RunConfig
 
@@ -145,7 +145,7 @@ def compare(
     sizes = [_sizes(result, over) for result in every]
     bare = [r.config.name for r, wanted in zip(every, sizes, strict=True) if not set(wanted) <= set(r.errors)]
     if bare:
-        raise ValueError(
+        raise NotEnoughRunsError(
             f"{len(bare)} of {len(every)} results in {known.folder} do not say which images were wrong: "
             f"{', '.join(bare)}; they are older than that: move them away and train anew"
         )
@@ -171,7 +171,7 @@ def _found(known: Results, runs: Sequence[RunConfig], seeds: Sequence[int] | Non
     if not whole or (missing and seeds is not None):
         names = [(run.resolve("cuda").name, run.resolve("cpu").name) for run in missing]
         faults = [known.faults[name] for both in names for name in both if name in known.faults]
-        raise ValueError(
+        raise NotEnoughRunsError(
             f"{known.folder} has no result to use of {', '.join(name for name, _ in names) or 'no seed'}"
             + "".join(f"; {fault}" for fault in faults)
         )

@@ -107,13 +107,14 @@ def main(name: NetworkName, train: Train) -> RunConfig:
     return mnist(name, train, **narrow)
 
 
-def better(train: Train) -> RunConfig:
+def better(train: Train, samples: int | None = None) -> RunConfig:
     """FovLSE with what won on the validation set: see docs/beyond.md."""
+    images = None if samples is None else EPOCH_IMAGES
     return whole(
         RunConfig(
-            DataConfig("mnist", TRAINED[train]),
+            DataConfig("mnist", TRAINED[train], samples=samples),
             NetworkConfig("fovlse", antialias=True),
-            TrainingConfig(smoothing=0.1, average=0.999, visible=0.5),
+            TrainingConfig(smoothing=0.1, average=0.999, visible=0.5, images=images),
         )
     )
 

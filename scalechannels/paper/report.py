@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from html import escape
 
 from scalechannels.paper.claims import explained, verdicts
+from scalechannels.paper.comparisons import HEADS, NOTE, comparison_rows, comparisons
 from scalechannels.paper.document import duration, progress
 from scalechannels.paper.experiments import EXPERIMENTS, experiment
 from scalechannels.paper.figures import IMAGES, draw_panels, with_pictures
@@ -63,6 +64,7 @@ SAYINGS: dict[str, str] = {
     "batch-norm": "The paper reports that both ways of batch norm impair SWMax.",
     "single-channel": "One channel knows the size that it was trained on, and hardly any other.",
     "pretrained": "The weights of one channel, trained alone, in all channels.",
+    "beyond-few": "What our network gains where there is little to learn from; not in the paper.",
     "equal-blur": "FovMax with the same blur in all channels, which the paper proposes in a footnote.",
 }
 
@@ -102,6 +104,7 @@ def report_page(results: Results) -> str:
         _main(rows),
         *_rankings(results),
         *_deviations(results),
+        *_beyond(results),
     ]
     for one in with_pictures():
         parts += _figure(results, one)
@@ -187,6 +190,14 @@ def _deviations(results: Results) -> list[str]:
         why = explained(claim, verdict)
         parts.append(html.paragraph(f"{claim.statement}. Measured: {verdict.measured}. {why}"))
     return parts
+
+
+def _beyond(results: Results) -> list[str]:
+    found = [one for one in comparisons(results) if one.by]
+    if not found:
+        return []
+    heading = _heading("beyond", "Beyond the paper: our networks compared")
+    return [heading, html.paragraph(NOTE), html.table(HEADS, comparison_rows(found))]
 
 
 def _figure(results: Results, one: Experiment) -> list[str]:

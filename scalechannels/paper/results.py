@@ -36,6 +36,10 @@ class ResultError(ValueError):
     """A result that cannot be used: damaged, incomplete, or of another run."""
 
 
+class NotEnoughRunsError(ValueError):
+    """Something asked for a result that is not there."""
+
+
 @dataclass(frozen=True)
 class Result:
     """One run's figures."""

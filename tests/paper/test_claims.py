@@ -55,7 +55,7 @@ def as_told(run: RunConfig, size: float) -> float:
         slope = {True: 15, False: 40}[size < 1] if name != "fovconc" else 45
         return peak - slope * abs(math.log2(size))
     if data.samples is not None:
-        return {"fovavg": 97, "fovmax": 96, "fovconc": 94, "swmax": 92, "cnn": 93}[name]
+        return {"fovlse": 98, "fovavg": 97, "fovmax": 96, "fovconc": 94, "swmax": 92, "cnn": 93}[name]
     if name == "cnn":
         return bump(size, data.sizes, 0.8)
     assert network.low is not None

@@ -6,14 +6,13 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from made_up import made_up, write
+from made_up import keep, wrong_of
 
 from scalechannels.paper.paired import (
     Paired,
@@ -27,9 +26,6 @@ from scalechannels.paper.paired import (
 from scalechannels.paper.plan import SINGLE, cifar, few, main, seeded
 from scalechannels.paper.results import MNIST_SIZES, Results
 from scalechannels.training.config import RunConfig
-from scalechannels.training.errors import pack_errors
-
-IMAGES = 40
 
 
 def simulated(
@@ -231,34 +227,6 @@ def test_a_difference_as_text() -> None:
 
 
 # From results
-
-
-def wrong_of(config: RunConfig, size: Size) -> np.ndarray:
-    """Which of 40 images a made-up run gets wrong: others for each run and size."""
-    canonical = json.dumps([config.resolve("cuda").name, size])
-    draws = np.random.default_rng(list(canonical.encode()))
-    return draws.random(IMAGES) < (0.1 if config.network.name == "fovlse" else 0.3)
-
-
-def keep(
-    folder: Path,
-    *configs: RunConfig,
-    seeds: int = 3,
-    ranges: tuple[tuple[float, float], ...] = (),
-    wrong: Callable[[RunConfig, Size], np.ndarray] | None = wrong_of,
-) -> None:
-    """Results of these runs with as many seeds; None for those of before errors were kept."""
-    for config in (seeded(config, seed) for config in configs for seed in range(seeds)):
-        result = made_up(config, ranges=ranges)
-        for entry in result.values["evaluation"]["sizes"]:
-            if wrong is not None:
-                errors = wrong(
-                    config, tuple(entry["size"]) if isinstance(entry["size"], list) else entry["size"]
-                )
-                entry["images"] = len(errors)
-                entry["accuracy"] = 100 * (1 - float(errors.mean()))
-                entry["errors"] = pack_errors(torch.from_numpy(errors))
-        write(folder, result)
 
 
 def runs_of(name) -> tuple[RunConfig, ...]:

@@ -133,10 +133,11 @@ def test_the_report_is_one_page_with_everything(tmp_path: Path, capsys: pytest.C
     assert len(text) < 5_000_000
 
 
-def test_the_documents_generated_part_is_current() -> None:
-    text = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["reproduce", "beyond"])
+def test_the_documents_generated_part_is_current(name: str) -> None:
+    text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
     current = updated(text, Results(ROOT / "results" / RUNS))
-    assert text == current, "run: scalechannels report --document docs/reproduce.md"
+    assert text == current, f"run: scalechannels report --document docs/{name}.md"
 
 
 def test_a_document_keeps_what_is_around_its_generated_part(tmp_path: Path, results: Path) -> None:

@@ -1,0 +1,85 @@
+"""Our networks compared with others: what is said, and what is not said without results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from made_up import keep
+
+from scalechannels.cli import main as command
+from scalechannels.paper.comparisons import as_json, comparison_rows, comparison_text, comparisons
+from scalechannels.paper.document import BEGIN_BEYOND, END, updated
+from scalechannels.paper.paired import compare
+from scalechannels.paper.plan import SINGLE, all_sizes, better, few, main
+from scalechannels.paper.report import report_page
+from scalechannels.paper.results import RUNS, Results
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    """FovLSE and FovLSE+, with some that they are compared with."""
+    folder = tmp_path / RUNS
+    for train in SINGLE:
+        keep(folder, better(train), main("fovlse", train), main("fovavg", train))
+    keep(folder, all_sizes())
+    keep(folder, better("tr14", 1000), few("fovavg", 1000), ranges=((1.0, 4.0),))
+    return Results(folder)
+
+
+def by_names(results: Results) -> dict:
+    return {(one.network, one.other): one for one in comparisons(results)}
+
+
+def test_a_comparison_is_that_of_the_pairs_runs(results: Results) -> None:
+    found = by_names(results)
+    ours, theirs = ([make(train) for train in SINGLE] for make in (better, lambda t: main("fovavg", t)))
+    assert found["FovLSE+", "FovAvg"].by["[1/2,8]"] == compare(results, ours, theirs, "[1/2,8]")
+    assert found["FovLSE+", "CNN, all sizes"].by["[1,4]"] == compare(results, ours, [all_sizes()], "[1,4]")
+    few_samples = found["FovLSE+, 1,000 samples", "FovAvg, 1,000 samples"].by
+    runs = [better("tr14", 1000)], [few("fovavg", 1000)]
+    assert few_samples == {"[1,4]": compare(results, *runs, (1.0, 4.0))}
+    assert few_samples["[1,4]"] != compare(results, *runs, "[1,4]")
+
+
+def test_what_waits_for_runs_says_so(results: Results) -> None:
+    lacking = by_names(results)["FovLSE+", "FovMax"]
+    assert lacking.by == {}
+    assert "fovmax-mnist-tr1-seed0" in lacking.lacking
+    text = comparison_text(comparisons(results))
+    waiting = [one for one in comparisons(results) if not one.by]
+    assert text.endswith(f"{len(waiting)} of {len(comparisons(results))} wait for runs.")
+    assert ["FovLSE+", "FovMax", "–", "–", "–", "–"] in comparison_rows(comparisons(results))
+
+
+def test_a_clear_difference_is_marked_and_minus_is_a_minus(results: Results) -> None:
+    rows = {tuple(row[:2]): row[2:] for row in comparison_rows(comparisons(results))}
+    found = by_names(results)
+    for names, one in found.items():
+        for cell, over in zip(rows[names], ("[1,4]", "[1/2,4]", "[1/2,8]"), strict=False):
+            if over in one.by:
+                assert cell.endswith("*") == one.by[over].clear
+                assert "-" not in cell
+    assert rows["FovLSE+", "FovAvg"][0].endswith("*")
+    assert not rows["FovLSE+", "FovLSE"][0].endswith("*")  # both are made up alike
+    assert rows["FovLSE+", "FovAvg"][3] == "3 and 3"
+
+
+def test_they_are_in_the_command_the_page_and_the_document(results: Results, capsys) -> None:
+    row = comparison_rows(comparisons(results))[5]
+    assert row[:2] == ["FovLSE+", "FovAvg"]
+    command(["table", "beyond", "--results", str(results.folder.parent)])
+    assert row[2] in capsys.readouterr().out
+    assert row[2] in report_page(results)
+    text = updated(f"before\n{BEGIN_BEYOND}\nold\n{END}\nafter\n", results)
+    assert f"| {' | '.join(row)} |" in text
+    assert "old" not in text
+    values = next(one for one in as_json(comparisons(results)) if one["other"] == "FovAvg")
+    assert set(values["by"]["[1,4]"]) == {"difference", "interval", "seeds"}
+
+
+def test_without_results_nothing_is_claimed(tmp_path: Path) -> None:
+    (tmp_path / RUNS).mkdir()
+    empty = Results(tmp_path / RUNS)
+    assert not any(one.by for one in comparisons(empty))
+    assert 'id="beyond"' not in report_page(empty)
