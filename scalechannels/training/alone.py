@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from scalechannels.foveate import Foveate
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pretrained import Network
+from scalechannels.training.coarsening import Coarsen
 
 
 class Alone(nn.Module):
@@ -16,13 +17,20 @@ class Alone(nn.Module):
     cached     the inputs are windows that were foveated before
     foveate    else: what looks at the images in training, where it is not the network's own
     phases     into how many steps its grid divides the ratio: each image is seen in one of them, at random
+    coarsen    what takes detail from the windows that it makes, in training; see `coarsening`
     """
 
     def __init__(
-        self, network: Network, cached: bool, foveate: Foveate | None = None, phases: int = 1
+        self,
+        network: Network,
+        cached: bool,
+        foveate: Foveate | None = None,
+        phases: int = 1,
+        coarsen: Coarsen | None = None,
     ) -> None:
         super().__init__()
         self.network, self.cached, self.foveate, self.phases = network, cached, foveate, phases
+        self.coarsen = coarsen
 
     def forward(self, inputs: Tensor) -> Tensor:
         if self.cached:
@@ -30,7 +38,11 @@ class Alone(nn.Module):
             return self.network.from_stack(inputs[0])[None]
         if self.foveate is not None:
             assert isinstance(self.network, ScaleChannelNetwork)
-            return self.network.from_stack(self.foveate(inputs[0], channels=self._channels(inputs)))[None]
+            channels = self._channels(inputs)
+            windows = self.foveate(inputs[0], channels=channels)
+            if self.coarsen is not None and self.training:
+                windows = self.coarsen(windows[None], None if channels is None else channels[None])[0]
+            return self.network.from_stack(windows)[None]
         return self.network(inputs[0])[None]
 
     def _channels(self, inputs: Tensor) -> Tensor | None:

@@ -236,6 +236,8 @@ class TrainingConfig:
     """The decay, per step, of a moving average of the weights, which is what is tested; 0 for none."""
     visible: float = 1.0
     """Every second image is cut off beyond a random share of its object's frame, at least this; 1: none."""
+    detail: float = 1.0
+    """Every second image loses detail, as if first made smaller by a factor of at least this; 1: none."""
     flips: bool = False
     """CIFAR-10: mirror every second image left to right."""
     crops: int = 0
@@ -266,6 +268,8 @@ class TrainingConfig:
                 raise ValueError(f"training.{name} is in [0, 1), got {getattr(self, name)}")
         if not 0 < self.visible <= 1:
             raise ValueError(f"training.visible is a share in (0, 1], got {self.visible}")
+        if not 0 < self.detail <= 1:
+            raise ValueError(f"training.detail is a share in (0, 1], got {self.detail}")
         if self.crops < 0:
             raise ValueError(f"training.crops is zero or more pixels, got {self.crops}")
         if self.beyond < 0 or self.phases < 1:
@@ -300,6 +304,10 @@ class RunConfig:
         """The same run with the paper's recipe in place of every None; own images are looked at for that."""
         if self.data.name != "cifar10":
             self._require_no_cifar_options()
+        if self.training.detail < 1 and self.data.name == "folder":
+            raise ValueError("training.detail is for strokes, mnist and cifar10, not for own images")
+        if self.training.detail < 1 and self.network.name in ("cnn", "swmax"):
+            raise ValueError(f"training.detail is for foveated networks, not {self.network.name}")
         if self.data.name == "folder":
             from scalechannels.training.own_images import filled_in
 
@@ -365,7 +373,7 @@ class RunConfig:
         """What runs have in common that can be trained as one.
 
         Beside the training images and the seed these may differ: a pool without weights, how the windows are
-        sampled, the first weights, the targets, the averaging and the cutting.
+        sampled, the first weights, the targets, the averaging, the cutting and the coarsening.
         """
         pooled = self.network.name in ("fovavg", "fovmax", "fovlse")
         name: NetworkName = "fovavg" if pooled else self.network.name
@@ -374,7 +382,7 @@ class RunConfig:
         return RunConfig(
             dataclasses.replace(self.data, sizes=sizes, seed=0, samples=samples),
             dataclasses.replace(self.network, name=name, initialisation=None, antialias=False, blur=None),
-            dataclasses.replace(self.training, seed=0, smoothing=0.0, average=0.0, visible=1.0),
+            dataclasses.replace(self.training, seed=0, smoothing=0.0, average=0.0, visible=1.0, detail=1.0),
         )
 
     @property

@@ -93,10 +93,12 @@ class Session:
             stacked = False  # foveated in every step instead
         inputs, cached = views.inputs(sets, channels_last=stacked)
         self.drawn = lambda again: views.inputs(again, channels_last=stacked)[0]
+        coarsen = views.coarsen(channels_last=stacked)
+        in_step = coarsen if views.augmented else None  # windows are made there, and coarsened
         model: nn.Module = (
             stack_networks(self.networks, *self.image_size).to(self.device)
             if stacked
-            else Alone(self.networks[0], cached, views.foveate_in_step(), self.training.phases)
+            else Alone(self.networks[0], cached, views.foveate_in_step(), self.training.phases, in_step)
         )
         compiled = self.how.compiled
         if compiled is None:  # what is not ours may not compile
@@ -115,14 +117,15 @@ class Session:
             phases=1 if views.augmented else self.training.phases,
             augment=views.augment(),
             cut=views.cut(sets, channels_last=stacked),
+            coarsen=None if views.augmented else coarsen,
         )
         return model, trainer
 
     def _require_plain(self, views: Views) -> None:
         if not views.plain:
             raise MemoryError(
-                "training.beyond, phases, visible, flips and crops are for images or windows that lie in "
-                "memory, and these do not fit; give fewer of them, or a device with more memory"
+                "training.beyond, phases, visible, detail, flips and crops are for images or windows that "
+                "lie in memory, and these do not fit; give fewer of them, or a device with more memory"
             )
 
     def _streamed(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:

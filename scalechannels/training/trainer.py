@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from scalechannels.training.augmenting import Augment
+from scalechannels.training.coarsening import Coarsen
 from scalechannels.training.config import Precision
 from scalechannels.training.cutting import Cut
 from scalechannels.training.distributed import Processes
@@ -26,6 +27,8 @@ class Trainer:
     smoothing  the share of the target that is spread over all classes, of all runs or one for each
     average    the decay, per step, of a moving average of all that the model holds, likewise; 0 for none
     cut        what cuts windows of some images off, see `cutting`
+    coarsen    what takes detail from windows of some images, see `coarsening`. It follows the cut: a picture
+               ends somewhere before it is made smaller, and what repeats its border then has lost as much
     augment    what makes canvases of images, see `augmenting`
     phases     the inputs (D, N, S · phases, …) hold channels of a finer grid, of which each image shows every
                `phases`-th, from a random one on: S in all
@@ -47,6 +50,7 @@ class Trainer:
         average: float | Sequence[float] = 0.0,
         phases: int = 1,
         cut: Cut | None = None,
+        coarsen: Coarsen | None = None,
         augment: Augment | None = None,
     ) -> None:
         if compiled:
@@ -55,6 +59,7 @@ class Trainer:
         self.device, self.precision = inputs.device, precision
         self.phases = phases
         self.cut = torch.compile(cut) if compiled and cut is not None else cut
+        self.coarsen = torch.compile(coarsen) if compiled and coarsen is not None else coarsen
         self.augment = torch.compile(augment) if compiled and augment is not None else augment
         self.smoothing, decay = (
             torch.tensor(value, device=self.device).expand(len(data_of)) for value in (smoothing, average)
@@ -141,6 +146,8 @@ class Trainer:
             inputs = self.augment(inputs)
         if self.cut is not None:
             inputs = self.cut(inputs, self.data_of, chosen)
+        if self.coarsen is not None:
+            inputs = self.coarsen(inputs)  # of all phases: each channel of the finer grid has its matrices
         if self.phases > 1:
             inputs = self._one_phase(inputs)
         self.learn(inputs, self.labels[self.data_of, chosen])

@@ -12,6 +12,7 @@ from scalechannels.foveate import Foveate
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pretrained import Network
 from scalechannels.training.augmenting import Augment
+from scalechannels.training.coarsening import Coarsen
 from scalechannels.training.config import RunConfig
 from scalechannels.training.cutting import Cut
 from scalechannels.training.resident import filled_up, fits, foveate_finer, resident_inputs, window_bytes
@@ -43,12 +44,13 @@ class Views:
         self.precision = self.trainings[0].precision or "float32"
         self.finer = _finer(configs[0], networks[0])
         self.augmented = configs[0].augmented
+        self.smooth = configs[0].data.name != "cifar10"  # digits are blurred in proportion to their size
 
     @property
     def plain(self) -> bool:
         """Whether networks learn from what they would see in testing, which needs nothing in memory."""
-        uncut = all(training.visible == 1 for training in self.trainings)
-        return self.finer is None and uncut and not self.augmented
+        untouched = all(training.visible == training.detail == 1 for training in self.trainings)
+        return self.finer is None and untouched and not self.augmented
 
     def fit_in_memory(self, sets: Sequence[ImageSet]) -> bool:
         """Whether the windows of these training sets, if any, fit into the memory that is free."""
@@ -78,21 +80,41 @@ class Views:
         scales = filled_up([made.scales for made in self._seen(sets)])  # (D, N)
         return Cut(foveate, foveate.window * scales, visible, channels_last)
 
+    def coarsen(self, *, channels_last: bool) -> Coarsen | None:
+        """What takes detail from windows, where a run wants that."""
+        detail = [training.detail for training in self.trainings]
+        if min(detail) == 1:
+            return None
+        foveates = [self._foveate(view) for view in self.of_run]
+        made = Coarsen(
+            [foveate for foveate in foveates if foveate is not None],
+            detail,
+            smooth=self.smooth,
+            channels_last=channels_last,
+        )
+        return made.to(self._device)
+
     def augment(self) -> Augment | None:
         """What makes canvases of images, where a run wants that."""
         if not self.augmented:
             return None
         first = self.trainings[0]
         made = Augment(self._foveate(), flips=first.flips, crops=first.crops, visible=first.visible)
-        return made.to(next(self.networks[0].parameters()).device)
+        return made.to(self._device)
 
     def foveate_in_step(self) -> Foveate | None:
         """What looks at images in each step, where it is not the network itself."""
-        return self._foveate() if self.augmented and self.finer is not None else None
+        coarsened = any(training.detail < 1 for training in self.trainings)
+        return self._foveate() if self.augmented and (self.finer is not None or coarsened) else None
 
-    def _foveate(self) -> Foveate | None:
-        """What makes the windows to train on, where there are any."""
-        network = self.networks[0]
+    @property
+    def _device(self) -> torch.device:
+        device: torch.device = next(self.networks[0].parameters()).device
+        return device
+
+    def _foveate(self, view: int = 0) -> Foveate | None:
+        """What makes the windows of a view to train on, where there are any."""
+        network = self.networks[view]
         if not isinstance(network, ScaleChannelNetwork):
             return None
         return network.foveate if self.finer is None else self.finer(network.foveate)

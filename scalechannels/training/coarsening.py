@@ -1,0 +1,169 @@
+"""Objects of fewer pixels than any training image has, made from those that have more: blurred windows.
+
+Tested at half of the training size, channel σ/2 sees the object in its window as channel σ saw it in
+training, but from half as many pixels. No training image looks like that. Coarsening shows it: the windows
+of a training image are turned into those of the picture that was made smaller by a random share f.
+
+Law: window σ of an image, coarsened by f, is close to window σ·f of the image made smaller by f. Along an
+axis a window is F x of the image's pixels x, and what is wanted is T A x, where A makes the picture smaller
+and T is the window of scale σ·f. So the coarsened window is M F x, with the matrix M that brings it closest
+to T A x in the mean over images of covariance C:
+
+    M = T A C Fᵀ (F C Fᵀ + NOISE)⁻¹,    its rows then divided by their sums.
+
+That undoes as far as possible what interpolation has done to the window, and guesses what lies beyond it.
+
+Limits: a channel that has a pixel of the smaller picture for each of its own (f·σ >= 1) stays as it is; what
+happens to the grey values after rescaling, as in MNIST Large Scale, is left out; pictures have an even number
+of pixels, so that their centre lies between two of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from scalechannels.data.rescale import KERNEL_RADIUS, rescaling_matrices
+from scalechannels.foveate import Foveate
+from scalechannels.scale_space import discrete_gaussian_kernel
+from scalechannels.scales import ScaleGrid
+
+RATIO = 2**-0.25
+"""Between neighbouring shares: each has its matrices, so they lie on a grid."""
+LENGTH = 4.0
+"""Pixels at distance d of an image correlate as exp(−(d / LENGTH)^p), a guess that need not be good."""
+ROUGH, SMOOTH = 1.0, 1.8
+"""The power p of pictures as a camera takes them, and of smoothed ones."""
+NOISE = 1e-3
+"""The variance of what windows are not told, rounding among it: it keeps the weights of M small."""
+
+
+class Coarsen(nn.Module):
+    """Takes detail from every second image of windows (R, B, S, n, n, C), each run in its own measure.
+
+    foveates   for each run what made its windows; they differ in how they are sampled, not in their grid
+    detail     for each run the smallest share of the picture's pixels, along its side; 1 leaves all of them
+    smooth     the images are blurred in proportion to their size, as MNIST Large Scale and the built-in
+               digits are: a smaller one is a mere sample of a larger one. Else what falls into one of its
+               pixels is averaged, as in rescaled CIFAR-10
+    channels_last  else the windows are (R, B, S, C, n, n)
+    """
+
+    matrices: Tensor
+    counts: Tensor
+
+    def __init__(
+        self,
+        foveates: Sequence[Foveate],
+        detail: Sequence[float],
+        *,
+        smooth: bool,
+        channels_last: bool = True,
+    ) -> None:
+        super().__init__()
+        grid, window = foveates[0].grid, foveates[0].window
+        if any(tuple(other.grid) != tuple(grid) or other.window != window for other in foveates):
+            raise ValueError("runs that are coarsened together have windows of one grid and one size")
+        smallest = min(detail)
+        if not 0 < smallest <= max(detail) <= 1:
+            raise ValueError(f"the smallest share of pixels is in (0, 1], got {list(detail)}")
+        shares = [coarser_shares(share) for share in detail]
+        # Wider channels stay as they are. One more stands for all of them, where images choose channels.
+        self.touched = sum(not _has_all(sigma, smallest) for sigma in grid)
+        most = max(map(len, shares))
+        matrices = torch.eye(window, dtype=torch.float64)
+        matrices = matrices.repeat(len(detail), most + 1, self.touched + 1, 1, 1)  # (R, K, S', n, n)
+        for run, (foveate, own) in enumerate(zip(foveates, shares, strict=True)):
+            if own and self.touched:
+                scales = list(grid)[: self.touched]
+                matrices[run, 1 : len(own) + 1, :-1] = coarsening_matrices(foveate, scales, own, smooth)
+        self.channels_last = channels_last
+        self.register_buffer("matrices", matrices.float(), persistent=False)
+        counts = torch.tensor([len(own) for own in shares])[:, None]  # (R, 1)
+        self.register_buffer("counts", counts, persistent=False)
+
+    def forward(self, windows: Tensor, channels: Tensor | None = None) -> Tensor:
+        """`channels` (R, B, S): which of the grid each image's windows are, where they are not all of it."""
+        return self.coarsen(windows, self.drawn(windows), channels)
+
+    def drawn(self, windows: Tensor) -> Tensor:
+        """Which share each image (R, B) keeps: 0, all of it, for every second one, else any of the others."""
+        shape = windows.shape[:2]
+        whole = torch.rand(shape, device=windows.device) < 0.5
+        other = (torch.rand(shape, device=windows.device) * self.counts).long()
+        other = torch.minimum(other, self.counts - 1) + 1  # of no other share: 0
+        return torch.where(whole, 0, other)
+
+    def coarsen(self, windows: Tensor, share: Tensor, channels: Tensor | None = None) -> Tensor:
+        """The windows of pictures that keep the share of each number (R, B): 0 for all, then `shares`."""
+        run = torch.arange(len(windows), device=windows.device)[:, None]  # (R, 1)
+        if channels is None:
+            chosen = self.matrices[:, :, : self.touched][run, share]  # (R, B, S', n, n)
+        else:
+            chosen = self.matrices[run[..., None], share[..., None], channels.clamp(max=self.touched)]
+        seen = windows[:, :, : chosen.shape[2]]
+        # In half precision the weights' errors would be a pattern on what is even.
+        kind = windows.dtype if windows.dtype in (torch.float32, torch.float64) else torch.float32
+        chosen = chosen.to(kind)
+        equation = "rbsij,rbsjkc,rbslk->rbsilc" if self.channels_last else "rbsij,rbscjk,rbslk->rbscil"
+        with torch.autocast(windows.device.type, enabled=False):
+            made = torch.einsum(equation, chosen, seen.to(kind), chosen).to(windows.dtype)
+        return torch.cat([made, windows[:, :, chosen.shape[2] :]], 2)
+
+
+def coarser_shares(detail: float) -> list[float]:
+    """The shares below 1 down to `detail`, in equal ratios but for the last; none at 1."""
+    steps = math.ceil(math.log(detail, RATIO) - 1e-6)
+    return [RATIO**step for step in range(1, steps)] + [detail] * (steps > 0)
+
+
+def coarsening_matrices(
+    foveate: Foveate, scales: Sequence[float], shares: Sequence[float], smooth: bool
+) -> Tensor:
+    """The matrix M of each share and each scale (see above), float64 (K, S, n, n)."""
+    margin = 0 if foveate.blur is None else len(discrete_gaussian_kernel(foveate.blur)) // 2
+    seen = foveate.window / 2 + margin + 2  # window pixels from the centre on
+    pixels = _even(max(scales) * seen + (KERNEL_RADIUS + 1) / min(shares))
+    places = torch.arange(pixels, dtype=torch.float64)
+    power = SMOOTH if smooth else ROUGH
+    covariance = (-(((places[:, None] - places).abs() / LENGTH) ** power)).exp()  # (pixels, pixels)
+    window = _axis_weights(foveate, scales, pixels)  # (S, n, pixels)
+    known = window @ covariance @ window.mT  # (S, n, n)
+    known = known + NOISE * torch.eye(foveate.window, dtype=torch.float64)
+    result = torch.empty(len(shares), *known.shape, dtype=torch.float64)
+    for made, share in zip(result, shares, strict=True):
+        count = _even(max(scales) * share * seen + 1)
+        smaller = rescaling_matrices(
+            torch.tensor([share], dtype=torch.float64),
+            pixels,
+            count,
+            continuation="border",
+            antialias=not smooth,
+        )[0]  # (count, pixels)
+        wanted = _axis_weights(foveate, [sigma * share for sigma in scales], count) @ smaller
+        made[:] = torch.linalg.solve(known, window @ covariance @ wanted.mT).mT
+        for channel, sigma in enumerate(scales):
+            if _has_all(sigma, share):
+                made[channel] = torch.eye(foveate.window)
+    return result / result.sum(3, keepdim=True)
+
+
+def _axis_weights(foveate: Foveate, scales: Sequence[float], pixels: int) -> Tensor:
+    """What each pixel of an axis weighs in the windows of these scales, float64 (S, n, pixels)."""
+    grid = ScaleGrid.of(*scales)
+    looks = Foveate(grid, foveate.window, antialias=foveate.antialias, blur=foveate.blur)
+    impulses = torch.eye(pixels, dtype=torch.float64)[:, None, :, None]  # images of one column each
+    return looks(impulses)[:, :, 0, :, 0].permute(1, 2, 0)
+
+
+def _even(half: float) -> int:
+    """An even number of pixels, at least so many on each side of the centre."""
+    return 2 * math.ceil(half)
+
+
+def _has_all(sigma: float, share: float) -> bool:
+    """Whether a picture made smaller has a pixel for each one of the channel's window."""
+    return sigma * share >= 1 - 1e-9
