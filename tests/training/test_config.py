@@ -282,3 +282,22 @@ def test_runs_of_earlier_versions_keep_their_names() -> None:
         assert NetworkConfig(name, **written) == NetworkConfig(name)
     assert NetworkConfig("swmax", **written) != NetworkConfig("swmax")
     assert NetworkConfig("fovconc", initialisation="torch") != NetworkConfig("fovconc")
+
+
+def test_detail_is_lost_by_foveated_networks_on_data_that_is_rescaled() -> None:
+    for data in ("strokes", "mnist", "cifar10"):
+        for name in ("fovavg", "fovmax", "fovlse", "fovconc"):
+            whole, less = run(data, name).resolve(), run(data, name, detail=0.5).resolve()
+            assert less.training.detail == 0.5
+            assert whole.name == run(data, name, detail=1).resolve().name != less.name
+            assert whole.shape == less.shape  # they train as one
+            assert not less.augmented
+        for name in ("cnn", "swmax"):
+            with pytest.raises(ValueError, match=rf"training\.detail is for foveated networks, not {name}"):
+                run(data, name, detail=0.5).resolve()
+    own = RunConfig(DataConfig("folder", folder="images"), training=TrainingConfig(detail=0.5))
+    with pytest.raises(ValueError, match=r"training\.detail is .* not for own images"):
+        own.resolve()
+    for detail in (0.0, 1.1, math.nan):
+        with pytest.raises(ValueError, match=r"training\.detail"):
+            TrainingConfig(detail=detail)
