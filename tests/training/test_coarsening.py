@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from tiny_runs import tiny, trained, weights
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from scalechannels import ScaleGrid
 from scalechannels.data import rescaled_cifar10
@@ -182,6 +183,21 @@ def test_the_step_is_one_graph_and_computes_the_same_compiled() -> None:
             with torch.autocast("cpu", torch.bfloat16, enabled=module is alone):
                 results.append(called(inputs))
         torch.testing.assert_close(*results)
+
+
+def test_no_value_is_looked_at_and_autocast_does_not_round() -> None:
+    """What waits for a value cannot be captured; tensors without values tell."""
+    foveate, coarsen = made(channels_last=False)
+    windows = foveate(noise())[None]
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.manual_seed(0)
+        rounded = coarsen(windows)
+    torch.manual_seed(0)
+    assert torch.equal(coarsen(windows), rounded)
+    assert not torch.equal(rounded, windows)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        for chosen in (None, torch.zeros(1, 3, len(SCALES), dtype=torch.long)):
+            assert coarsen(torch.empty(windows.shape), chosen).shape == windows.shape
 
 
 def test_windows_made_in_the_step_are_coarsened_in_training_alone(monkeypatch) -> None:
