@@ -88,3 +88,14 @@ def _converted(hint: Any, value: Any, place: str) -> Any:
         str(get_args(o) if get_origin(o) is Literal else getattr(o, "__name__", o)) for o in options
     )
     raise ValueError(f"{place} takes {accepted}, got {value!r}")
+
+
+def require_seed(name: str, seed: int) -> None:
+    if not 0 <= seed < 2**30:  # what the built-in digits take
+        raise ValueError(f"{name} is in [0, 2^30), got {seed}")
+
+
+def require_choice(name: str, value: Any, choices: Any) -> None:
+    """`choices` is a Literal."""
+    if value not in get_args(choices):
+        raise ValueError(f"{name} is one of {', '.join(get_args(choices))}, got {value!r}")
