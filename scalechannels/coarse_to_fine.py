@@ -92,7 +92,7 @@ class CoarseToFine(ScaleChannelNetwork):
     def _channels(self, images: Tensor, centres: Tensor | None) -> Tensor:
         if self.training:
             return super()._channels(images, centres)
-        known = self._backbone(self.foveate(images, centres, self.coarse))  # (B, R, K)
+        known = self._look(images, centres, self.coarse)  # (B, R, K)
         channels = self.coarse_filling.to(known.dtype) @ known  # (B, S, K)
         if not self.fine.shape[2]:
             return channels
@@ -104,7 +104,7 @@ class CoarseToFine(ScaleChannelNetwork):
             images, known, pooled = images[doubtful], known[doubtful], pooled[doubtful]
             centres = None if centres is None else centres[doubtful]
         winners = self._winners(known, pooled)
-        around = self._backbone(self.foveate(images, centres, self.fine[winners]))  # (D, F, K)
+        around = self._look(images, centres, self.fine[winners])  # (D, F, K)
         refined = self.fine_filling[winners].to(known.dtype) @ torch.cat([known, around], 1)  # (D, S, K)
         return channels.index_copy(0, doubtful, refined) if self.sure < 1 else refined
 

@@ -121,6 +121,8 @@ class DenseNetwork(nn.Module):
                 "a network with blur has no dense map: the smoothing depends on where each window lies "
                 "between the pixels, so it is no convolution; take blur=None"
             )
+        if network.shifts:
+            raise ValueError("dense maps look at every place as it is; take a network with shifts=0")
         for name, value in {"step": step, "tile": tile}.items():
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} is a whole number of pixels, at least 1, got {value!r}")

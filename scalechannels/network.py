@@ -31,6 +31,8 @@ class ScaleChannelNetwork(Network):
     head       None: the backbone gives logits, which are pooled. A module (…, F) to (…, K): the backbone
                gives features, which are pooled, and the head classifies the pooled features
     outside, fill, antialias, blur   see Foveate
+    shifts     in eval mode every window is also seen so many pixels up, down, left and right, and a channel
+               says what the pool makes of these five; 0 for none. It takes five times as long
 
     Law: with a pool that is symmetric in the channels, scaling the object by the grid's ratio leaves the
     output unchanged. Limit: inside the grid's range, up to interpolation, and as far as the responses at the
@@ -49,6 +51,7 @@ class ScaleChannelNetwork(Network):
         fill: float = 0.0,
         antialias: bool = False,
         blur: float | None = None,
+        shifts: int = 0,
     ) -> None:
         super().__init__()
         for name, part in {"backbone": backbone, "pool": pool}.items():
@@ -59,7 +62,15 @@ class ScaleChannelNetwork(Network):
             raise ValueError(f"this backbone takes windows of {wanted} pixels, the network gives {window}")
         if isinstance(pool, ConcatScales) and pool.scales != len(grid):
             raise ValueError(f"the concatenation was made for {pool.scales} scales, the grid has {len(grid)}")
+        if not isinstance(shifts, int) or shifts < 0:
+            raise ValueError(f"shifts is a whole number of window pixels, 0 or more, got {shifts!r}")
+        if shifts and isinstance(pool, ConcatScales):
+            raise ValueError("shifted windows are pooled as channels are, which a concatenation cannot do")
         self.foveate = Foveate(grid, window, outside=outside, fill=fill, antialias=antialias, blur=blur)
+        self.shifts = shifts
+        self.wider: Foveate | None = None  # what shifted windows are cut from
+        if shifts:
+            self.wider = Foveate(**{**self.foveate.arguments(), "grid": grid, "window": window + 2 * shifts})
         # Small 3x3 convolutions are faster in this layout, on CPUs by a quarter and more.
         self.backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.pool, self.head = pool, head
@@ -92,7 +103,18 @@ class ScaleChannelNetwork(Network):
         return self.pool_channels(self._channels(images, centres))
 
     def _channels(self, images: Tensor, centres: Tensor | None) -> Tensor:
-        return self._backbone(self.foveate(images, centres))
+        return self._look(images, centres)
+
+    def _look(self, images: Tensor, centres: Tensor | None, channels: Tensor | None = None) -> Tensor:
+        """What the channels, or those at some places in the grid (see Foveate), say: (B, S, K)."""
+        if self.training or self.wider is None:
+            return self._backbone(self.foveate(images, centres, channels))
+        wide = self.wider(images, centres, channels)  # (B, S, C, n + 2·shifts, n + 2·shifts)
+        s, n = self.shifts, self.foveate.window
+        places = ((s, s), (0, s), (2 * s, s), (s, 0), (s, 2 * s))
+        windows = torch.stack([wide[..., y : y + n, x : x + n] for y, x in places], 2)  # (B, S, 5, C, n, n)
+        outputs = self._backbone(windows.flatten(1, 2)).unflatten(1, (-1, len(places)))  # (B, S, 5, K)
+        return self.pool(outputs.flatten(0, 1)).unflatten(0, outputs.shape[:2])
 
     def _backbone(self, stack: Tensor) -> Tensor:
         B, S = stack.shape[:2]
@@ -122,7 +144,8 @@ class ScaleChannelNetwork(Network):
 
     def _pixels(self, images: Tensor) -> int:
         """An image's weight in a piece: its windows are small beside what the backbone makes of them."""
-        return max(1, len(self.grid) * images.shape[1] * self.foveate.window**2 // FOVEATED_AT_ONCE)
+        windows = len(self.grid) * (5 if self.shifts else 1)
+        return max(1, windows * images.shape[1] * self.foveate.window**2 // FOVEATED_AT_ONCE)
 
     def arguments(self) -> dict[str, Any]:
         return {
@@ -131,6 +154,7 @@ class ScaleChannelNetwork(Network):
             "pool": self.pool,
             "head": self.head,
             **self.foveate.arguments(),
+            **({"shifts": self.shifts} if self.shifts else {}),
         }
 
 
@@ -147,6 +171,7 @@ class PaperOptions(TypedDict, total=False):
     window: int
     antialias: bool
     blur: float | None
+    shifts: int
     width: int
     """How many times the features of the paper's MNIST backbone; the paper has 1."""
     backbone: nn.Module | None
@@ -183,6 +208,7 @@ def paper_network(
     window: int | None = None,
     antialias: bool = False,
     blur: float | None = None,
+    shifts: int = 0,
     width: int = 1,
     backbone: nn.Module | None = None,
 ) -> ScaleChannelNetwork:
@@ -197,6 +223,7 @@ def paper_network(
         outside="border" if data == "mnist" else "reflect",
         antialias=antialias,
         blur=blur,
+        shifts=shifts,
     )
 
 

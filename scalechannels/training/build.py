@@ -96,6 +96,7 @@ def _build(config: RunConfig, channels: int | None, classes: int) -> Network:
         "classes": classes,
         "antialias": network.antialias,
         "blur": network.blur,
+        "shifts": network.shifts,
     }
     if backbone is not None:
         options["backbone"] = backbone

@@ -120,7 +120,9 @@ class RunConfig:
         sizes = (1.0, 2.0) if self.data.redraw else (1.0,)
         return RunConfig(
             dataclasses.replace(self.data, sizes=sizes, seed=0, samples=samples),
-            dataclasses.replace(self.network, name=name, initialisation=None, antialias=False, blur=None),
+            dataclasses.replace(
+                self.network, name=name, initialisation=None, antialias=False, blur=None, shifts=0
+            ),
             dataclasses.replace(self.training, seed=0, smoothing=0.0, average=0.0, visible=1.0, detail=1.0),
         )
 

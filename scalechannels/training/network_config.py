@@ -30,6 +30,8 @@ class NetworkConfig:
     """Average what a coarse channel skips instead of bilinear interpolation."""
     blur: float | None = None
     """Equalise the blur of all channels to this variance in squared window pixels."""
+    shifts: int = 0
+    """Tested, every window is also seen so many pixels up, down, left and right: five looks, pooled."""
     dropout: float | None = None
     """Dropout before the last layer: 0.15 by default, none for CIFAR-10."""
     batch_norm: SlidingNorm | None = None
@@ -67,6 +69,10 @@ class NetworkConfig:
             raise ValueError(f"network.blur is a positive variance, got {self.blur}")
         if self.name in ("swmax", "cnn") and (self.antialias or self.blur is not None):
             raise ValueError(f"network.antialias and network.blur are for windows, which {self.name} has not")
+        if self.shifts < 0 or (self.shifts and self.name in ("fovconc", "swmax", "cnn")):
+            raise ValueError(
+                f"network.shifts is 0 or more, and 0 for fovconc, swmax and cnn, got {self.shifts}"
+            )
         if self.initialisation is not None:
             require_choice("network.initialisation", self.initialisation, Initialisation)
         require_choice("network.backbone", self.backbone, Backbone)

@@ -8,6 +8,8 @@ widened or narrowed until it needs as many multiplications as all channels toget
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import nn
 
 from scalechannels.backbones import ConvBackbone
@@ -40,7 +42,8 @@ def own_network(config: RunConfig, channels: int | None, classes: int) -> ScaleC
         "fovlse": LogMeanExpOverScales(),
         "fovconc": ConcatScales(len(grid), classes),
     }
-    return ScaleChannelNetwork(backbone, grid, pools[network.name], window, antialias=True, blur=network.blur)
+    seen: dict[str, Any] = {"antialias": True, "blur": network.blur, "shifts": network.shifts}
+    return ScaleChannelNetwork(backbone, grid, pools[network.name], window, **seen)
 
 
 def training_scale(config: RunConfig) -> float:

@@ -95,8 +95,6 @@ class Session:
         self.drawn = lambda again: views.inputs(again, channels_last=stacked)[0]
         coarsen = views.coarsen(channels_last=stacked)
         in_step = coarsen if views.augmented else None  # windows are made there, and coarsened
-        if not stacked and self.device.type == "cuda":  # matrix units read features last
-            self.networks[0].to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         model: nn.Module = (
             stack_networks(self.networks, *self.image_size).to(self.device)
             if stacked
