@@ -13,6 +13,7 @@ from typing import Any
 from scalechannels.paper.plan import (
     EQUAL_BLUR,
     NETWORKS,
+    OURS,
     ROOT2,
     ROOT4,
     SAMPLES,
@@ -280,7 +281,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         "beyond",
         "Ours, and what one would do instead of scale channels",
-        "not in the paper",
+        OURS,
         "table",
         (
             Panel("FovLSE", tuple(_curve(train, main("fovlse", train)) for train in TRAINED)),
@@ -296,7 +297,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         "beyond-few",
         "Fewer training samples: ours",
-        "not in the paper",
+        OURS,
         "samples",
         (
             Panel(

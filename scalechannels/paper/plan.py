@@ -32,6 +32,8 @@ ROOT2, ROOT4 = 2**0.5, 2**0.25
 SAMPLES = (100, 300, 1_000, 3_000, 10_000)
 EPOCH_IMAGES = 10_000
 EQUAL_BLUR = 2 / 3
+OURS = "not in the paper"
+"""Where an experiment stands that is our own."""
 
 
 @dataclass(frozen=True)
