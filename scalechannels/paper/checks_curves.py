@@ -161,7 +161,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "range-fovconc",
-        "FovConc gets worse with a wider range of the channels",
+        "FovConc gets worse with a wider range of the channels (the widest against the two narrowest)",
         "Section 6.4",
         partial(_range, network="fovconc"),
     ),
@@ -175,7 +175,12 @@ CLAIMS: tuple[Claim, ...] = (
         )
         for name in FOVEATED
     ),
-    Claim("density-fovconc", "FovConc gets worse with denser channels", "Section 6.5", _conc_denser),
+    Claim(
+        "density-fovconc",
+        "FovConc gets worse with denser channels (2^(1/4) against 2² and 2)",
+        "Section 6.5",
+        _conc_denser,
+    ),
     Claim(
         "cnn-extrapolates-not",
         "Trained on [1,2] or [2,4], the CNN does not extrapolate: outside by √2 and more it gains less than "
