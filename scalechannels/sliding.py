@@ -107,7 +107,9 @@ class SlidingWindowNetwork(Network):
         return torch.stack(maxima, dim=1)  # (B, S, K)
 
     def _rescaled(self, images: Tensor, sigma: float) -> Tensor:
-        return resample(images, ScaleGrid.of(sigma), self.sampled_size(images, sigma))[:, 0]
+        size = self.sampled_size(images, sigma)
+        spacing = images.new_full((1,), sigma, dtype=torch.float64)  # made there: a graph copies nothing
+        return resample(images, ScaleGrid.of(sigma), size, spacing=spacing)[:, 0]
 
     def _normed_maps(self, channels: Sequence[Tensor]) -> list[Tensor]:
         """All channels through the convolutions layer by layer, normalised across them or each by itself."""
