@@ -1,7 +1,6 @@
 """SlidingWindowNetwork: whole rescaled images, as an obvious loop does it with the reference's sampling."""
 
 import math
-from contextlib import nullcontext
 
 import pytest
 import torch
@@ -9,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from signals import pattern
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from scalechannels import ScaleGrid, SlidingWindowNetwork, reference, swmax
 from scalechannels.backbones import mnist_backbone
@@ -144,24 +142,3 @@ def test_centred_every_channel_has_a_window_at_its_centre():
         assert places % 2 == 1
         assert 4 * (places - 1) + 28 == rows  # the last window ends where the rescaled image does
         assert 0 <= rows - plain.sampled_size(images, sigma)[0] < 8
-
-
-class FromHost(TorchDispatchMode):
-    """Refuses what a captured CUDA graph cannot do: to copy what lies in main memory to the device."""
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        from_host = any(isinstance(a, Tensor) and a.device.type == "cpu" for a in args)
-        to_device = torch.device(kwargs.get("device") or "cpu").type != "cpu"
-        assert not (from_host and to_device), f"{func} copies from the host"
-        return func(*args, **kwargs)
-
-
-@pytest.mark.parametrize("norm", [None, "joint", "each"])
-def test_a_training_step_copies_nothing_from_the_host(norm, monkeypatch):
-    """A meta tensor, for which there is no autocast, stands for one on a GPU."""
-    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
-    network = swmax(ScaleGrid.of(1, 2), norm=norm).to("meta").train()
-    images = torch.zeros(2, 1, 112, 112, device="meta")
-    with FromHost():
-        network(images).sum().backward()

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from scalechannels.backbones import CifarBackbone
 from scalechannels.data.image_set import ImageSet
 from scalechannels.residual import ResidualBackbone
+from scalechannels.sliding import SlidingWindowNetwork
 from scalechannels.training.alone import Alone
 from scalechannels.training.build import build_network, tested_network
 from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, open_data, require_labels
@@ -102,7 +103,12 @@ class Session:
         )
         compiled = self.how.compiled
         if compiled is None:  # what is not ours may not compile
-            ours = stacked or isinstance(self.networks[0].backbone, CifarBackbone | ResidualBackbone)
+            network = self.networks[0]
+            ours = (
+                stacked
+                or isinstance(network, SlidingWindowNetwork)
+                or isinstance(network.backbone, CifarBackbone | ResidualBackbone)
+            )
             compiled = ours and self.device.type == "cuda"
         trainer = Trainer(
             self._synchronised(model),

@@ -4,6 +4,9 @@ import pytest
 import safetensors.torch  # noqa: F401 - before `double`: it makes a table of dtypes when it is imported
 import torch
 
+from scalechannels.data import rescaled_cifar10
+from scalechannels.training import build
+
 
 @pytest.fixture(autouse=True)
 def _one_thread(one_thread: None) -> None:
@@ -19,3 +22,15 @@ def double(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(single)
+
+
+@pytest.fixture
+def cifar(monkeypatch) -> None:
+    """Twenty images of noise in place of CIFAR-10, and a residual backbone of two features."""
+    pictures = torch.randint(
+        256, (20, 3, 32, 32), generator=torch.Generator().manual_seed(0), dtype=torch.uint8
+    )
+    labels = torch.arange(20) % 10
+    made = rescaled_cifar10.Cifar10(pictures, labels, pictures, labels)
+    monkeypatch.setattr(rescaled_cifar10, "load_cifar10", lambda root: made)
+    monkeypatch.setattr(build, "RESIDUAL_FEATURES", 2)

@@ -10,11 +10,10 @@ from torch import nn
 
 import scalechannels
 from scalechannels import ScaleGrid
-from scalechannels.data import rescaled_cifar10
 from scalechannels.foveate import Foveate
 from scalechannels.network import fovlse
 from scalechannels.residual import ResidualBackbone
-from scalechannels.training import augmenting, build
+from scalechannels.training import augmenting
 from scalechannels.training.alone import Alone
 from scalechannels.training.augmenting import Augment, canvas_side
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
@@ -202,18 +201,6 @@ def test_a_finer_grid_looks_at_the_canvas_in_one_phase_of_each_image(monkeypatch
 
 
 # Whole runs
-
-
-@pytest.fixture
-def cifar(monkeypatch) -> None:
-    """Twenty images of noise in place of CIFAR-10, and a residual backbone of two features."""
-    pictures = torch.randint(
-        256, (20, 3, 32, 32), generator=torch.Generator().manual_seed(0), dtype=torch.uint8
-    )
-    labels = torch.arange(20) % 10
-    made = rescaled_cifar10.Cifar10(pictures, labels, pictures, labels)
-    monkeypatch.setattr(rescaled_cifar10, "load_cifar10", lambda root: made)
-    monkeypatch.setattr(build, "RESIDUAL_FEATURES", 2)
 
 
 def run(name: str = "fovlse", network: dict | None = None, **training) -> RunConfig:

@@ -1,0 +1,88 @@
+"""A training step can be captured in a CUDA graph, as far as a machine without a GPU can tell."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+
+import pytest
+import torch
+from tiny_runs import tiny
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.distributed import joined
+from scalechannels.training.runs import Run
+from scalechannels.training.session import How, Session
+from scalechannels.training.trainer import Trainer
+
+
+class NothingFromHost(TorchDispatchMode):
+    """Refuses to copy what lies in main memory to the device, which a captured graph cannot do."""
+
+    def __torch_dispatch__(self, func: Callable, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        from_host = any(isinstance(value, Tensor) and value.device.type == "cpu" for value in args)
+        to_device = torch.device(kwargs.get("device") or "cpu").type != "cpu"
+        assert not (from_host and to_device), f"{func} copies from the host"
+        return func(*args, **kwargs)
+
+
+def without_device(trainer: Trainer, order: Tensor) -> Trainer:
+    """All that a step touches as meta tensors, for those on a GPU: none of them can be read either."""
+    for name in ("model", "called", "cut", "coarsen", "augment"):
+        module = getattr(trainer, name)
+        setattr(trainer, name, None if module is None else module.to("meta"))
+    for name in ("inputs", "labels", "data_of", "place", "losses", "smoothing", "failed_at"):
+        setattr(trainer, name, getattr(trainer, name).to("meta"))
+    trainer.device, trainer.order = torch.device("meta"), order.to("meta")
+    return trainer
+
+
+def small(name: str, network: dict | None = None, **training) -> RunConfig:
+    return RunConfig(
+        DataConfig("cifar10"),
+        NetworkConfig(name, ratio=2, **(network or {})),  # type: ignore[arg-type]
+        TrainingConfig(epochs=1, batch=16, **training),
+    )
+
+
+ANTIALIAS = {"antialias": True}
+AUGMENTED = {"flips": True, "crops": 4}
+CONFIGS = {
+    "fovavg": tiny(),
+    "fovconc": tiny("fovconc"),
+    "cnn": tiny("cnn"),
+    "swmax": tiny("swmax"),
+    "joint batch norm": tiny("swmax", network={"batch_norm": "joint"}),
+    "batch norm each": tiny("swmax", network={"batch_norm": "each"}),
+    "cut and coarse": tiny("fovlse", network=ANTIALIAS, visible=0.5, detail=0.5),
+    "another grid": tiny("fovlse", phases=2, beyond=1),
+    "cifar": small("fovmax"),
+    "cifar, augmented": small("fovlse", visible=0.5, **AUGMENTED),
+    "cifar, coarse": small("fovlse", ANTIALIAS, visible=0.5, detail=0.5, **AUGMENTED),
+    "cifar, another grid": small("fovlse", ANTIALIAS, phases=2, beyond=1, **AUGMENTED),
+    "cifar, equal blur": small("fovlse", {"blur": 0.5}, **AUGMENTED),
+    "residual": small("cnn", {"backbone": "residual"}, **AUGMENTED),
+}
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_a_step_copies_nothing_from_the_host(config, together, cifar, tmp_path, monkeypatch) -> None:
+    """Nor does it read a value back, which a meta tensor does not have."""
+    cpu = torch.device("cpu")
+    run = Run.open(tmp_path, config.resolve("cpu"))
+    with joined(cpu) as processes:
+        session = Session([run], cpu, processes, How(together=together, compiled=False))
+    trainer = without_device(session.trainer, torch.zeros(1, 1, config.training.batch, dtype=torch.long))
+    learnt: list[Tensor] = []
+
+    def learn(inputs: Tensor, labels: Tensor) -> None:
+        learnt.append(trainer.objective(inputs, labels))
+        learnt[0].sum().backward()
+
+    monkeypatch.setattr(trainer, "learn", learn)
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # there is none for meta tensors
+    with NothingFromHost():
+        trainer._step()
+    assert [losses.shape for losses in learnt] == [(1,)]
