@@ -65,12 +65,17 @@ def tested(run: RunConfig) -> tuple[tuple[float, float], ...]:
 
 
 def groups(runs: Sequence[RunConfig], together: int = TOGETHER) -> list[list[RunConfig]]:
-    """Runs that can be trained as one and are tested alike, at most so many at once."""
-    shapes: dict[Any, list[RunConfig]] = {}
+    """Runs that can be trained as one and are tested at the same sizes, at most so many at once.
+
+    Runs that learn the same weights are trained once, and count as one.
+    """
+    shapes: dict[Any, dict[RunConfig, list[RunConfig]]] = {}
     for run in runs:
-        shapes.setdefault((run.shape, tested(run)), []).append(run)
+        shapes.setdefault((run.shape, tested(run)), {}).setdefault(run.learnt, []).append(run)
     return [
-        part[start : start + together] for part in shapes.values() for start in range(0, len(part), together)
+        [run for same in learners[start : start + together] for run in same]
+        for learners in (list(by_learnt.values()) for by_learnt in shapes.values())
+        for start in range(0, len(learners), together)
     ]
 
 

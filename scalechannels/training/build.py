@@ -49,12 +49,15 @@ def _initialise(network: Network, how: Initialisation) -> None:
 
 
 def tested_network(config: RunConfig, trained: Network) -> Network:
-    """What is evaluated and kept of a run: the trained network, with all channels where one was trained."""
+    """What is evaluated and kept of a run: the trained network as it is to be tested.
+
+    So with all channels where one was trained, with shifted windows, or averaged over scales.
+    """
     if config.network.average_scales:
         assert isinstance(trained, PlainNetwork)
         sizes = ScaleGrid(config.network.low or 1, config.network.high or 1, ratio=config.network.ratio)
         return averaged_over_scales(trained, sizes, config.data.sizes[0])
-    if config.network.pretrained is None:
+    if config.network.pretrained is None and not config.network.shifts:
         return trained
     backbone = trained.backbone
     assert isinstance(backbone, ConvBackbone | CifarBackbone | ResidualBackbone)

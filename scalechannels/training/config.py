@@ -108,11 +108,18 @@ class RunConfig:
         return self.data.name == "cifar10" and (training.flips or training.crops > 0 or training.visible < 1)
 
     @property
+    def learnt(self) -> RunConfig:
+        """The run that learns the same weights: runs that differ only in how they are tested share it."""
+        return dataclasses.replace(
+            self, network=dataclasses.replace(self.network, shifts=0, average_scales=False)
+        )
+
+    @property
     def shape(self) -> RunConfig:
         """What runs have in common that can be trained as one.
 
         Beside the training images and the seed these may differ: a pool without weights, how the windows are
-        sampled, the first weights, the targets, the averaging, the cutting and the coarsening.
+        sampled, the first weights, the targets, the averaging, the cutting, the coarsening and the testing.
         """
         pooled = self.network.name in ("fovavg", "fovmax", "fovlse")
         name: NetworkName = "fovavg" if pooled else self.network.name
@@ -121,7 +128,7 @@ class RunConfig:
         return RunConfig(
             dataclasses.replace(self.data, sizes=sizes, seed=0, samples=samples),
             dataclasses.replace(
-                self.network, name=name, initialisation=None, antialias=False, blur=None, shifts=0
+                self.learnt.network, name=name, initialisation=None, antialias=False, blur=None
             ),
             dataclasses.replace(self.training, seed=0, smoothing=0.0, average=0.0, visible=1.0, detail=1.0),
         )

@@ -85,11 +85,11 @@ def fit(
 
 
 def _groups(runs: Sequence[Run], together: bool) -> list[list[Run]]:
-    """Runs that can be trained as one, see `RunConfig.shape`."""
+    """Runs that can be trained as one, see `RunConfig.shape`, or that learn the same weights."""
     groups: dict[RunConfig, list[Run]] = {}
     for run in dict.fromkeys(runs):
         as_one = together and can_stack(build_network(run.config))
-        groups.setdefault(run.config.shape if as_one else run.config, []).append(run)
+        groups.setdefault(run.config.shape if as_one else run.config.learnt, []).append(run)
     return list(groups.values())
 
 

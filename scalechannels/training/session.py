@@ -46,13 +46,19 @@ class How:
 
 
 class Session:
-    """The training of runs that share a shape."""
+    """The training of runs that share a shape.
+
+    `learners` are the configurations that are trained, each once, and `learner_of` says for each run which of
+    them it tests: runs that are only tested in other ways share one.
+    """
 
     def __init__(self, runs: Sequence[Run], device: torch.device, processes: Processes, how: How) -> None:
         self.runs, self.device, self.processes, self.how = runs, device, processes, how
-        self.training = runs[0].config.training
+        self.learners = list(dict.fromkeys(run.config.learnt for run in runs))
+        self.learner_of = [self.learners.index(run.config.learnt) for run in runs]
+        self.training = self.learners[0].training
         self.seconds = {"data": 0.0, "training": 0.0, "evaluation": 0.0}
-        self.history: list[list[dict[str, float]]] = [[] for _ in runs]
+        self.history: list[list[dict[str, float]]] = [[] for _ in self.learners]
         self.data: list[DataSets] = []
         self.data_of: list[int] = []
         self.drawn: Callable[[Sequence[ImageSet]], Tensor]
@@ -60,24 +66,24 @@ class Session:
         streamed, sets = self._make_sets()
         self.image_size = (sets[0].images.shape[2], sets[0].images.shape[3])
         self.counts = [len(sets[data]) for data in self.data_of]
-        for run in range(len(runs)):
-            self._order(run, 0)  # a batch that is too large is told before any work
+        for learner in range(len(self.learners)):
+            self._order(learner, 0)  # a batch that is too large is told before any work
         channels, classes = sets[0].images.shape[1], len(self.data[0].classes)
-        self.networks = [build_network(run.config, channels, classes).to(device) for run in runs]
+        self.networks = [build_network(config, channels, classes).to(device) for config in self.learners]
         self.model, self.trainer = self._streamed(sets) if streamed else self._resident(sets)
         self.seconds["data"] = time.perf_counter() - started
 
     def _make_sets(self) -> tuple[bool, list[ImageSet]]:
         """The training sets, each once, and whether they stay in main memory."""
-        wanted = list(dict.fromkeys(run.config.data for run in self.runs))
-        self.data_of = [wanted.index(run.config.data) for run in self.runs]
+        wanted = list(dict.fromkeys(config.data for config in self.learners))
+        self.data_of = [wanted.index(config.data) for config in self.learners]
         streamed = self.how.stream
         try:
             place = "cpu" if streamed else self.device
             self.data = [open_data(data, place, self.how.root) for data in wanted]
             sets = [data.training() for data in self.data]
         except torch.OutOfMemoryError:
-            if len(self.runs) > 1:
+            if len(self.learners) > 1:
                 raise
             streamed = True
             self.data = [open_data(wanted[0], "cpu", self.how.root)]
@@ -87,9 +93,9 @@ class Session:
         return streamed, sets
 
     def _resident(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:
-        views = Views([run.config for run in self.runs], self.networks, self.data_of)
+        views = Views(self.learners, self.networks, self.data_of)
         stacked = self.how.together and can_stack(self.networks[0])
-        if len(self.runs) == 1 and not views.fit_in_memory(sets):
+        if len(self.learners) == 1 and not views.fit_in_memory(sets):
             self._require_plain(views)
             stacked = False  # foveated in every step instead
         inputs, cached = views.inputs(sets, channels_last=stacked)
@@ -136,8 +142,8 @@ class Session:
 
     def _streamed(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:
         assert self.training.precision is not None
-        self._require_plain(Views([self.runs[0].config], self.networks, [0]))
-        if self.runs[0].config.data.redraw:
+        self._require_plain(Views(self.learners, self.networks, [0]))
+        if self.learners[0].data.redraw:
             raise MemoryError("data.redraw is for images that lie in memory, not for streamed ones")
         model = Alone(self.networks[0], cached=False)
         trainer = StreamTrainer(
@@ -168,10 +174,8 @@ class Session:
                 losses, seconds = self._epoch(epoch, rate, progress)
                 progress.finished(losses)
                 self.seconds["training"] += seconds
-                for run, loss in enumerate(losses):
-                    self.history[run].append(
-                        {"epoch": epoch + 1, "rate": rate, "loss": loss, "seconds": seconds}
-                    )
+                for history, loss in zip(self.history, losses, strict=True):
+                    history.append({"epoch": epoch + 1, "rate": rate, "loss": loss, "seconds": seconds})
                 self._save(epoch + 1)
         self.trainer.take_average()
         if isinstance(self.model, StackedNetwork):
@@ -179,8 +183,10 @@ class Session:
         without_global_batch_norm(self.model)
 
     def _epoch(self, epoch: int, rate: float, progress: Progress) -> tuple[list[float], float]:
-        order = torch.stack([self._order(run, epoch) for run in range(len(self.runs))])  # (R, steps, B)
-        if epoch and self.runs[0].config.data.redraw:
+        order = torch.stack(
+            [self._order(learner, epoch) for learner in range(len(self.learners))]
+        )  # (R, steps, B)
+        if epoch and self.learners[0].data.redraw:
             sets = [data.training(draw=epoch) for data in self.data]
             self.trainer.inputs.copy_(self.drawn(sets))
         # Dropout depends on the seed and the epoch alone, so a resumed run draws what it would have drawn.
@@ -189,11 +195,11 @@ class Session:
         losses = self.trainer.epoch(self.processes.share(order), rate, progress.step)
         return self.processes.mean(losses), time.perf_counter() - started
 
-    def _order(self, run: int, epoch: int) -> Tensor:
-        """The images of a run's epoch: (steps, B)."""
-        training = self.runs[run].config.training
+    def _order(self, learner: int, epoch: int) -> Tensor:
+        """The images of a learner's epoch: (steps, B)."""
+        training = self.learners[learner].training
         assert training.batch is not None
-        return shuffled(self.counts[run], training.batch, training.seed, epoch, training.images)
+        return shuffled(self.counts[learner], training.batch, training.seed, epoch, training.images)
 
     def _resume(self) -> int:
         """Go on from the last epoch that all runs have completed."""
@@ -201,10 +207,10 @@ class Session:
         common = set.intersection(*(set(states) for states in found))
         if not common:
             return 0
-        states = [epochs[max(common)] for epochs in found]
-        for run, state in enumerate(states):
-            self.history[run] = state.history
-            self.seconds["training"] = sum(entry["seconds"] for entry in state.history)
+        of_runs = [epochs[max(common)] for epochs in found]
+        states = [of_runs[self.learner_of.index(learner)] for learner in range(len(self.learners))]
+        self.history = [state.history for state in states]
+        self.seconds["training"] = sum(entry["seconds"] for entry in self.history[-1])
         names = dict.fromkeys(name for state in states for name in state.tensors)
         self.trainer.load_tensors(
             {
@@ -218,15 +224,15 @@ class Session:
         if not self.processes.writes:
             return
         tensors = self.trainer.tensors()
-        for index, run in enumerate(self.runs):
+        for run, learner in zip(self.runs, self.learner_of, strict=True):
             mine = {
-                name: value[index] if self._of_runs(name) else value
+                name: value[learner] if self._of_runs(name) else value
                 for name, value in tensors.items()
                 if run.config.training.average or not name.startswith("average.")
             }
-            run.save(Checkpoint(epoch, mine, self.history[index]))
+            run.save(Checkpoint(epoch, mine, self.history[learner]))
             if self.how.log:
-                log_entry(run.folder, self.history[index][-1])
+                log_entry(run.folder, self.history[learner][-1])
 
     def _of_runs(self, name: str) -> bool:
         """Whether a tensor of the trainer has the leading axis of runs."""
@@ -235,10 +241,10 @@ class Session:
     def evaluate(self, split: EvaluationSplit, sizes: Sequence[Size] | None) -> None:
         if not self.processes.writes:
             return
-        for index, run in enumerate(self.runs):
+        for run, learner in zip(self.runs, self.learner_of, strict=True):
             started = time.perf_counter()
-            data = self.data[self.data_of[index]]
-            network = tested_network(run.config, self.networks[index]).eval()
+            data = self.data[self.data_of[learner]]
+            network = tested_network(run.config, self.networks[learner]).eval()
             tested: tuple[Size, ...] = data.test_sizes if sizes is None else tuple(sizes)
             with Progress(f"evaluating {run.config.name}", True) as progress:
                 results = evaluate(
@@ -254,22 +260,22 @@ class Session:
                 "evaluation": time.perf_counter() - started,
                 "runs_together": len(self.runs),
             }
-            run.finish(self._result(run, index, as_json(results, split), seconds))
+            run.finish(self._result(run, learner, as_json(results, split), seconds))
 
     def _testing(self, data: DataSets, size: Size, split: EvaluationSplit) -> ImageSet:
         return data.testing(size, split).to(self.device)
 
     def _result(
-        self, run: Run, index: int, evaluation: dict[str, Any], seconds: dict[str, Any]
+        self, run: Run, learner: int, evaluation: dict[str, Any], seconds: dict[str, Any]
     ) -> dict[str, Any]:
         return {
             "name": run.config.name,
             "config": run.config.as_dict(),
-            "classes": list(self.data[self.data_of[index]].classes),
-            "parameters": sum(parameter.numel() for parameter in self.networks[index].parameters()),
+            "classes": list(self.data[self.data_of[learner]].classes),
+            "parameters": sum(parameter.numel() for parameter in self.networks[learner].parameters()),
             "environment": {**environment(self.device), "processes": self.processes.count},
             "seconds": seconds,
-            "history": self.history[index],
+            "history": self.history[learner],
             "evaluation": evaluation,
         }
 

@@ -230,6 +230,16 @@ def test_runs_of_one_shape_that_are_tested_alike_are_grouped() -> None:
     assert [len(part) for part in reproduce.groups(runs, 4)] == [4, 2, 3, 3]
 
 
+def test_runs_that_learn_the_same_count_as_one_in_a_group() -> None:
+    shifted = replace(OTHER, network=replace(OTHER.network, shifts=1))
+    runs = [seeded(run, seed) for run in (OTHER, shifted) for seed in range(3)]
+    parts = reproduce.groups(runs, 2)
+    assert [[(run.training.seed, run.network.shifts) for run in part] for part in parts] == [
+        [(0, 0), (0, 1), (1, 0), (1, 1)],
+        [(2, 0), (2, 1)],
+    ]
+
+
 def test_every_run_of_every_experiment_is_in_one_group() -> None:
     runs = list(dict.fromkeys(run for one in PAPER for run in one.runs()))
     assert sorted(run.name for part in reproduce.groups(runs) for run in part) == sorted(
