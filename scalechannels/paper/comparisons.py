@@ -44,6 +44,8 @@ def comparisons(results: Results) -> list[Comparison]:
     baselines = ("FovAvg", "FovMax", "CNN, all sizes", "CNN, averaged")
     pairs = [("FovLSE", other) for other in baselines]
     pairs += [("FovLSE+", other) for other in ("FovLSE", *baselines)]
+    pairs += [("FovLSE+, shifts", other) for other in ("FovLSE+", "FovAvg", "FovMax")]
+    pairs += [("FovLSE+, wide, shifts", other) for other in ("FovLSE+, shifts", *baselines)]
     found = [
         _compared(results, (network, other), (_runs(network), _runs(other)), {over: over for over in OVER})
         for network, other in pairs

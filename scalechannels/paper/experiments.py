@@ -286,6 +286,11 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         (
             Panel("FovLSE", tuple(_curve(train, main("fovlse", train)) for train in TRAINED)),
             Panel("FovLSE+", tuple(_curve(train, better(train)) for train in SINGLE)),
+            Panel("FovLSE+, shifts", tuple(_curve(train, better(train, shifts=1)) for train in SINGLE)),
+            Panel(
+                "FovLSE+, wide, shifts",
+                tuple(_curve(train, better(train, width=2, shifts=1)) for train in SINGLE),
+            ),
             Panel("CNN, all sizes", (_curve("tr[1/2,8]", all_sizes()),)),
             Panel(
                 "CNN, averaged",

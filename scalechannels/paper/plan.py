@@ -109,13 +109,13 @@ def main(name: NetworkName, train: Train) -> RunConfig:
     return mnist(name, train, **narrow)
 
 
-def better(train: Train, samples: int | None = None) -> RunConfig:
+def better(train: Train, samples: int | None = None, *, width: int = 1, shifts: int = 0) -> RunConfig:
     """FovLSE with what won on the validation set: see docs/beyond.md."""
     images = None if samples is None else EPOCH_IMAGES
     return whole(
         RunConfig(
             DataConfig("mnist", TRAINED[train], samples=samples),
-            NetworkConfig("fovlse", antialias=True),
+            NetworkConfig("fovlse", antialias=True, width=width, shifts=shifts),
             TrainingConfig(smoothing=0.1, average=0.999, visible=0.5, images=images),
         )
     )
