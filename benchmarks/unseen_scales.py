@@ -4,9 +4,10 @@
 
 A channel of scale σ sees an object of size s at the relative scale σ/s. Trained on size 4 with channels from
 1/2 to 8, a network met relative scales from 1/8 to 2; tested at size 1/2 its channels lie at 1 to 16, and
-most of them show what it never learnt to say nothing about. For runs on one size of MNIST Large Scale:
-accuracy at each size (validation images), pooled over all channels, and over those alone whose relative scale
-was met, which needs to know the size; and the logits' spread over classes in the channels that were not met.
+most of them show what it never learnt to say nothing about. For runs on one size of MNIST Large Scale, or on
+CIFAR-10 with `data.hold_out`: accuracy at each size (validation images), pooled over all channels, and over
+those alone whose relative scale was met, which needs to know the size; and the logits' spread over classes in
+the channels that were not met.
 """
 
 from __future__ import annotations
@@ -21,13 +22,16 @@ from scalechannels import ScaleChannelNetwork
 from scalechannels.commands.evaluate import open_network, run_config
 from scalechannels.training.datasets import open_data
 
-SIZES = (0.5, 2**-0.5, 1.0, 2.0, 4.0)
+SIZES = {"mnist": (0.5, 2**-0.5, 1.0, 2.0, 4.0), "cifar10": (0.5, 2**-0.5, 1.0, 2**0.5, 2.0)}
 
 
-def met(scales: Tensor, size: float, trained: float) -> Tensor:
-    """Which of the channels (S,) show an object of this size as one of them showed those of training."""
+def met(scales: Tensor, size: float, trained: float, beyond: float = 1.0) -> Tensor:
+    """Which of the channels (S,) show an object of this size as one of them showed those of training.
+
+    beyond   by what factor the channels went further at each end in training
+    """
     relative, known = scales / size, scales / trained
-    return (relative >= known.min() * 0.999) & (relative <= known.max() * 1.001)
+    return (relative >= known.min() / beyond * 0.999) & (relative <= known.max() * beyond * 1.001)
 
 
 def accuracy(logits: Tensor, labels: Tensor) -> float:
@@ -39,15 +43,18 @@ def measure(folder: Path, images: int) -> None:
     network, config = open_network(folder), run_config(folder)
     if not isinstance(network, ScaleChannelNetwork) or config is None or len(config.data.sizes) != 1:
         raise SystemExit(f"{folder} is no run of a foveated network on one size")
+    if config.data.name not in SIZES:
+        raise SystemExit(f"{folder} is a run on {config.data.name}, not on one of {', '.join(SIZES)}")
     (trained,) = config.data.sizes
     data, scales = open_data(config.data), torch.tensor(list(network.grid))
+    beyond = config.network.ratio**config.training.beyond
     print(f"{config.network.name}, trained on size {trained:g} in batches of {config.training.batch}")
     print(f"{'size':>6}{'all channels':>14}{'those met':>11}{'not met':>9}{'their spread':>14}")
-    for size in SIZES:
+    for size in SIZES[config.data.name]:
         test = data.testing(size, "validation")
         parts = [network.channel_logits(part) for part in test.images[:images].split(250)]
         channels, labels = torch.cat(parts), test.labels[:images]  # (N, S, K), (N,)
-        known = met(scales, size, trained)
+        known = met(scales, size, trained, beyond)
         pooled = [accuracy(network.pool_channels(c), labels) for c in (channels, channels[:, known])]
         spread = float(channels[:, ~known].std(2).mean()) if not known.all() else float("nan")
         print(f"{size:6.3g}{pooled[0]:14.2f}{pooled[1]:11.2f}{int((~known).sum()):9d}{spread:14.2f}")
