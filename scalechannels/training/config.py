@@ -47,6 +47,11 @@ class RunConfig:
             raise ValueError("training.detail is for strokes, mnist and cifar10, not for own images")
         if self.training.detail < 1 and self.network.name in ("cnn", "swmax"):
             raise ValueError(f"training.detail is for foveated networks, not {self.network.name}")
+        if self.training.jitter and (self.network.name in ("cnn", "swmax") or self.data.name == "cifar10"):
+            raise ValueError(
+                f"training.jitter is for foveated networks, not {self.network.name}, and cifar10 has "
+                "training.crops"
+            )
         if self.data.name == "folder":
             from scalechannels.training.own_images import filled_in
 
@@ -119,7 +124,7 @@ class RunConfig:
         """What runs have in common that can be trained as one.
 
         Beside the training images and the seed these may differ: a pool without weights, how the windows are
-        sampled, the first weights, the targets, the averaging, the cutting, the coarsening and the testing.
+        sampled, the first weights, the targets, the averaging, what is done to the windows, and the testing.
         """
         pooled = self.network.name in ("fovavg", "fovmax", "fovlse")
         name: NetworkName = "fovavg" if pooled else self.network.name
@@ -130,7 +135,9 @@ class RunConfig:
             dataclasses.replace(
                 self.learnt.network, name=name, initialisation=None, antialias=False, blur=None
             ),
-            dataclasses.replace(self.training, seed=0, smoothing=0.0, average=0.0, visible=1.0, detail=1.0),
+            dataclasses.replace(
+                self.training, seed=0, smoothing=0.0, average=0.0, visible=1.0, detail=1.0, jitter=0
+            ),
         )
 
     @property

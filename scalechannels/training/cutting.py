@@ -63,7 +63,7 @@ class Cut(nn.Module):
 
     def cut(self, windows: Tensor, side: Tensor) -> Tensor:
         """The windows of images (R, B) whose picture has this many pixels along its side."""
-        R, B, S, n = windows.shape[:4]
+        n = windows.shape[3]
         centre = (n - 1) / 2
         reach = ((side[..., None] - 1) / 2 / self.scales).clamp(min=0.5, max=n)[..., None]  # (R, B, S, 1)
         place = torch.arange(n, device=windows.device) - centre
@@ -73,8 +73,13 @@ class Cut(nn.Module):
         else:
             place = torch.maximum(torch.minimum(place, reach), -reach)
         index = (place + centre).round().long().clamp(0, n - 1)  # (R, B, S, n)
-        runs, images, channels = (
-            torch.arange(count, device=windows.device).view(shape)
-            for count, shape in ((R, (-1, 1, 1, 1, 1)), (B, (-1, 1, 1, 1)), (S, (-1, 1, 1)))
-        )
-        return windows[runs, images, channels, index[..., :, None], index[..., None, :]]
+        return picked(windows, index, index)
+
+
+def picked(windows: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """Of windows (R, B, S, N, N, C) these rows and columns (R, B, S, n) of each: (R, B, S, n, n, C)."""
+    runs, images, channels = (
+        torch.arange(count, device=windows.device).view(-1, *[1] * after)
+        for count, after in zip(windows.shape, (4, 3, 2), strict=False)
+    )
+    return windows[runs, images, channels, rows[..., :, None], columns[..., None, :]]

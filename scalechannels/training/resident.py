@@ -72,14 +72,20 @@ def filled_up(parts: Sequence[Tensor]) -> Tensor:
     return joined
 
 
-def foveate_finer(foveate: Foveate, ratio: float, beyond: int, phases: int) -> Foveate:
+def foveate_finer(
+    foveate: Foveate, ratio: float, beyond: int = 0, phases: int = 1, margin: int = 0
+) -> Foveate:
     """The same windows on a grid with `beyond` more channels at each end, each ratio divided into `phases`.
 
-    It ends with the last phase of its last channel, so that every phase has as many channels.
+    It ends with the last phase of its last channel, so that every phase has as many channels. `margin` pixels
+    are added to each side of a window.
     """
+    arguments = {**foveate.arguments(), "window": foveate.window + 2 * margin}
+    if (beyond, phases) == (0, 1):
+        return Foveate(foveate.grid, **arguments)
     count = (len(foveate.grid) + 2 * beyond) * phases
     scales = [foveate.grid.minimum * ratio ** (index / phases - beyond) for index in range(count)]
-    return Foveate(ScaleGrid.of(*scales), **foveate.arguments())
+    return Foveate(ScaleGrid.of(*scales), **arguments)
 
 
 def window_bytes(

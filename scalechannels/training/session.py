@@ -129,6 +129,7 @@ class Session:
             phases=1 if views.augmented else self.training.phases,
             augment=views.augment(),
             cut=views.cut(sets, channels_last=stacked),
+            jitter=views.jitter(channels_last=stacked),
             coarsen=None if views.augmented else coarsen,
         )
         return model, trainer
@@ -136,8 +137,8 @@ class Session:
     def _require_plain(self, views: Views) -> None:
         if not views.plain:
             raise MemoryError(
-                "training.beyond, phases, visible, detail, flips and crops are for images or windows that "
-                "lie in memory, and these do not fit; give fewer of them, or a device with more memory"
+                "training.beyond, phases, visible, detail, jitter, flips and crops are for images or windows "
+                "that lie in memory, and these do not fit; give fewer of them, or a device with more memory"
             )
 
     def _streamed(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:

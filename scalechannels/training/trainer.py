@@ -12,6 +12,7 @@ from scalechannels.training.coarsening import Coarsen
 from scalechannels.training.config import Precision
 from scalechannels.training.cutting import Cut
 from scalechannels.training.distributed import Processes
+from scalechannels.training.jittering import Jitter
 
 UNROLL = 25
 """Steps in one captured graph, where it divides an epoch: fewer gaps between graphs."""
@@ -27,6 +28,7 @@ class Trainer:
     smoothing  the share of the target that is spread over all classes, of all runs or one for each
     average    the decay, per step, of a moving average of all that the model holds, likewise; 0 for none
     cut        what cuts windows of some images off, see `cutting`
+    jitter     what shifts windows, see `jittering`
     coarsen    what takes detail from windows of some images, see `coarsening`. It follows the cut: a picture
                ends somewhere before it is made smaller, and what repeats its border then has lost as much
     augment    what makes canvases of images, see `augmenting`
@@ -50,6 +52,7 @@ class Trainer:
         average: float | Sequence[float] = 0.0,
         phases: int = 1,
         cut: Cut | None = None,
+        jitter: Jitter | None = None,
         coarsen: Coarsen | None = None,
         augment: Augment | None = None,
     ) -> None:
@@ -59,6 +62,7 @@ class Trainer:
         self.device, self.precision = inputs.device, precision
         self.phases = phases
         self.cut = torch.compile(cut) if compiled and cut is not None else cut
+        self.jitter = torch.compile(jitter) if compiled and jitter is not None else jitter
         self.coarsen = torch.compile(coarsen) if compiled and coarsen is not None else coarsen
         self.augment = torch.compile(augment) if compiled and augment is not None else augment
         self.smoothing, decay = (
@@ -146,6 +150,8 @@ class Trainer:
             inputs = self.augment(inputs)
         if self.cut is not None:
             inputs = self.cut(inputs, self.data_of, chosen)
+        if self.jitter is not None:
+            inputs = self.jitter(inputs)
         if self.coarsen is not None:
             inputs = self.coarsen(inputs)  # of all phases: each channel of the finer grid has its matrices
         if self.phases > 1:

@@ -40,6 +40,8 @@ class TrainingConfig:
     """Every second image is cut off beyond a random share of its object's frame, at least this; 1: none."""
     detail: float = 1.0
     """Every second image loses detail, as if first made smaller by a factor of at least this; 1: none."""
+    jitter: int = 0
+    """Every window is shifted by at most so many of its pixels in each direction, at random."""
     flips: bool = False
     """CIFAR-10: mirror every second image left to right."""
     crops: int = 0
@@ -72,8 +74,9 @@ class TrainingConfig:
             raise ValueError(f"training.visible is a share in (0, 1], got {self.visible}")
         if not 0 < self.detail <= 1:
             raise ValueError(f"training.detail is a share in (0, 1], got {self.detail}")
-        if self.crops < 0:
-            raise ValueError(f"training.crops is zero or more pixels, got {self.crops}")
+        for name in ("crops", "jitter"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"training.{name} is zero or more pixels, got {getattr(self, name)}")
         if self.beyond < 0 or self.phases < 1:
             raise ValueError(
                 f"training.beyond is zero or more and training.phases at least 1, got {self.beyond} and "

@@ -15,6 +15,7 @@ from scalechannels.training.augmenting import Augment
 from scalechannels.training.coarsening import Coarsen
 from scalechannels.training.config import RunConfig
 from scalechannels.training.cutting import Cut
+from scalechannels.training.jittering import Jitter
 from scalechannels.training.resident import filled_up, fits, foveate_finer, resident_inputs, window_bytes
 
 
@@ -42,7 +43,9 @@ class Views:
         self.networks = [networks[kinds.index(kind)] for kind in wanted]
         self.trainings = [config.training for config in configs]
         self.precision = self.trainings[0].precision or "float32"
-        self.finer = _finer(configs[0], networks[0])
+        self.margin = max(training.jitter for training in self.trainings)
+        self.finer = _finer(configs[0], networks[0], self.margin)
+        self.unshifted = _finer(configs[0], networks[0], 0)
         self.augmented = configs[0].augmented
         self.smooth = configs[0].data.name != "cifar10"  # digits are blurred in proportion to their size
 
@@ -80,6 +83,12 @@ class Views:
         scales = filled_up([made.scales for made in self._seen(sets)])  # (D, N)
         return Cut(foveate, foveate.window * scales, visible, channels_last)
 
+    def jitter(self, *, channels_last: bool) -> Jitter | None:
+        """What shifts windows, where a run wants that."""
+        if not self.margin:
+            return None
+        return Jitter([training.jitter for training in self.trainings], channels_last).to(self._device)
+
     def coarsen(self, *, channels_last: bool) -> Coarsen | None:
         """What takes detail from windows, where a run wants that."""
         detail = [training.detail for training in self.trainings]
@@ -113,20 +122,20 @@ class Views:
         return device
 
     def _foveate(self, view: int = 0) -> Foveate | None:
-        """What makes the windows of a view to train on, where there are any."""
+        """What makes the windows of a view to train on, where there are any, as they are when shifted."""
         network = self.networks[view]
         if not isinstance(network, ScaleChannelNetwork):
             return None
-        return network.foveate if self.finer is None else self.finer(network.foveate)
+        return network.foveate if self.unshifted is None else self.unshifted(network.foveate)
 
     def _seen(self, sets: Sequence[ImageSet]) -> list[ImageSet]:
         return [sets[data] for data in self.data]
 
 
-def _finer(config: RunConfig, network: Network) -> Callable[[Foveate], Foveate] | None:
-    """What makes the windows to train on, where they are not those of the network's own grid."""
-    training, ratio = config.training, config.network.ratio
-    if not isinstance(network, ScaleChannelNetwork) or (training.beyond, training.phases) == (0, 1):
+def _finer(config: RunConfig, network: Network, margin: int) -> Callable[[Foveate], Foveate] | None:
+    """What makes the windows to train on, where they are not those of the network itself."""
+    beyond, phases = config.training.beyond, config.training.phases
+    if not isinstance(network, ScaleChannelNetwork) or (beyond, phases, margin) == (0, 1, 0):
         return None
     device: torch.device = next(network.parameters()).device
-    return lambda foveate: foveate_finer(foveate, ratio, training.beyond, training.phases).to(device)
+    return lambda foveate: foveate_finer(foveate, config.network.ratio, beyond, phases, margin).to(device)

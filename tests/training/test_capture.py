@@ -29,7 +29,7 @@ class NothingFromHost(TorchDispatchMode):
 
 def without_device(trainer: Trainer, order: Tensor) -> Trainer:
     """All that a step touches as meta tensors, for those on a GPU: none of them can be read either."""
-    for name in ("model", "called", "cut", "coarsen", "augment"):
+    for name in ("model", "called", "cut", "jitter", "coarsen", "augment"):
         module = getattr(trainer, name)
         setattr(trainer, name, None if module is None else module.to("meta"))
     for name in ("inputs", "labels", "data_of", "place", "losses", "smoothing", "failed_at"):
@@ -55,7 +55,7 @@ CONFIGS = {
     "swmax": tiny("swmax"),
     "joint batch norm": tiny("swmax", network={"batch_norm": "joint"}),
     "batch norm each": tiny("swmax", network={"batch_norm": "each"}),
-    "cut and coarse": tiny("fovlse", network=ANTIALIAS, visible=0.5, detail=0.5),
+    "cut, shifted and coarse": tiny("fovlse", network=ANTIALIAS, visible=0.5, jitter=1, detail=0.5),
     "another grid": tiny("fovlse", phases=2, beyond=1),
     "cifar": small("fovmax"),
     "cifar, augmented": small("fovlse", visible=0.5, **AUGMENTED),
