@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from scalechannels.scales import ScaleGrid
+from scalechannels.training.combinations import require_combination
 from scalechannels.training.data_config import DataConfig, DataName
 from scalechannels.training.network_config import Initialisation, NetworkConfig, NetworkName
 from scalechannels.training.options import changed, filled, from_dict, read_toml, to_toml
@@ -41,40 +42,12 @@ class RunConfig:
 
     def resolve(self, device: str = "cpu") -> RunConfig:
         """The same run with the paper's recipe in place of every None; own images are looked at for that."""
-        if self.data.name != "cifar10":
-            self._require_no_cifar_options()
-        if self.training.detail < 1 and self.data.name == "folder":
-            raise ValueError("training.detail is for strokes, mnist and cifar10, not for own images")
-        if self.training.detail < 1 and self.network.name in ("cnn", "swmax"):
-            raise ValueError(f"training.detail is for foveated networks, not {self.network.name}")
-        if self.training.jitter and (self.network.name in ("cnn", "swmax") or self.data.name == "cifar10"):
-            raise ValueError(
-                f"training.jitter is for foveated networks, not {self.network.name}, and cifar10 has "
-                "training.crops"
-            )
+        require_combination(self)
         if self.data.name == "folder":
             from scalechannels.training.own_images import filled_in
 
             return filled_in(self, device)
-        if self.network.window is not None:
-            raise ValueError(f"network.window is for own images; {self.data.name} has a window of its own")
         cifar = self.data.name == "cifar10"
-        if cifar and self.network.name == "swmax":
-            raise ValueError(
-                "swmax looks for objects over space, which CIFAR-10 does not have; choose another"
-            )
-        if cifar and self.network.width > 1 and self.network.backbone == "paper":
-            raise ValueError("network.width is for the MNIST and the residual backbone, not for CIFAR-10's")
-        if self.training.beyond and self.network.name in ("fovconc", "cnn", "swmax"):
-            raise ValueError(
-                f"training.beyond is for channels that share all weights, not {self.network.name}"
-            )
-        if self.training.phases > 1 and self.network.name in ("cnn", "swmax"):
-            raise ValueError(f"training.phases is for foveated networks, not {self.network.name}")
-        if self.network.average_scales and (cifar or len(self.data.sizes) > 1):
-            raise ValueError("network.average_scales is for a network that learns from digits of one size")
-        if self.training.visible < 1 and self.network.name in ("cnn", "swmax") and not cifar:
-            raise ValueError(f"training.visible is for foveated networks, not {self.network.name}")
         schedule = self.training.schedule or ("cosine" if cifar else "step")
         network = filled(self.network, low=0.5, high=2.0 if cifar else 8.0, dropout=0.0 if cifar else 0.15)
         if network.name == "fovconc":
@@ -97,15 +70,6 @@ class RunConfig:
             ),
         )
 
-    def _require_no_cifar_options(self) -> None:
-        if self.network.backbone != "paper":
-            raise ValueError(
-                f"network.backbone {self.network.backbone} is for cifar10, not for {self.data.name}; "
-                "own training loops can wrap it: fovlse(grid, backbone=ResidualBackbone(…))"
-            )
-        if self.training.flips or self.training.crops:
-            raise ValueError(f"training.flips and training.crops are for cifar10, not for {self.data.name}")
-
     @property
     def augmented(self) -> bool:
         """Whether each step sees the images in another way, so that they and not windows lie in memory."""
@@ -114,7 +78,10 @@ class RunConfig:
 
     @property
     def learnt(self) -> RunConfig:
-        """The run that learns the same weights: runs that differ only in how they are tested share it."""
+        """The run that learns the same weights: runs that differ only in how they are tested share it.
+
+        Where they are trained in one call; a run that is done already is not gone back to.
+        """
         return dataclasses.replace(
             self, network=dataclasses.replace(self.network, shifts=0, average_scales=False)
         )

@@ -48,11 +48,6 @@ def survey(data: DataConfig) -> ImageFolder:
 def filled_in(config: RunConfig, device: str) -> RunConfig:
     """The run with everything chosen; a run in which nothing is open is given back without a look."""
     data, network, training = config.data, config.network, config.training
-    if network.name == "swmax" or network.pretrained is not None or network.antialias:
-        raise ValueError(
-            "own images are learnt by foveated networks or the plain cnn, whose windows are always "
-            "anti-aliased: no swmax, network.pretrained or network.antialias"
-        )
     chosen = (
         *(data.checksum, data.colour, data.validation, data.object_size, data.reduce),
         *(network.window, network.low, network.high, training.epochs, training.batch),

@@ -34,31 +34,51 @@ def resident_inputs(
     sets       of differing size are filled up with zeros
     finer      the windows' grid, where it is not the network's
     """
-    kind = torch.bfloat16 if precision == "bfloat16" else torch.float32
     first = networks[0]
-    if isinstance(first, SlidingWindowNetwork):
-        return filled_up([made.images.to(kind) if channels_last else made.images for made in sets]), False
-    if not isinstance(first, ScaleChannelNetwork):
-        images = filled_up([made.images for made in sets])  # (D, N, C, H, W)
-        return (images[:, :, None].movedim(3, -1).to(kind) if channels_last else images), False
     needed = window_bytes(networks, sets, precision, finer)
-    if not fits(needed, sets[0].images.device):
-        if channels_last:
-            raise MemoryError(
-                f"the windows of these runs need {needed / 2**30:.1f} GiB; train fewer runs together"
-            )
-        return filled_up([made.images for made in sets]), False
-    stacks = []
-    for network, made in zip(networks, sets, strict=True):
+    windows = isinstance(first, ScaleChannelNetwork)
+    if windows and channels_last and not fits(needed, sets[0].images.device):
+        raise MemoryError(
+            f"the windows of these runs need {needed / 2**30:.1f} GiB; train fewer runs together"
+        )
+    kind = torch.bfloat16 if precision == "bfloat16" else torch.float32
+    if not windows or not fits(needed, sets[0].images.device):
+        return image_inputs(first, sets, kind, channels_last=channels_last), False
+    foveate, images = _foveate(first, finer), sets[0].images
+    side, most = foveate.window, max(len(made) for made in sets)
+    shape = (side, side, images.shape[1]) if channels_last else (images.shape[1], side, side)
+    inputs = torch.zeros(len(sets), most, len(foveate.grid), *shape, dtype=kind, device=images.device)
+    put_windows(inputs, networks, sets, channels_last=channels_last, finer=finer)
+    return inputs, True
+
+
+def image_inputs(
+    network: Network, sets: Sequence[ImageSet], kind: torch.dtype, *, channels_last: bool
+) -> Tensor:
+    """The images (D, N, C, H, W) in the form that the network's training takes them in."""
+    if isinstance(network, SlidingWindowNetwork):
+        return filled_up([made.images.to(kind) if channels_last else made.images for made in sets])
+    images = filled_up([made.images for made in sets])
+    if isinstance(network, ScaleChannelNetwork) or not channels_last:
+        return images
+    return images[:, :, None].movedim(3, -1).to(kind)  # a stack of one window: (D, N, 1, H, W, C)
+
+
+@torch.no_grad()
+def put_windows(
+    inputs: Tensor,
+    networks: Sequence[Network],
+    sets: Sequence[ImageSet],
+    *,
+    channels_last: bool,
+    finer: Callable[[Foveate], Foveate] | None = None,
+) -> None:
+    """The windows of the sets into inputs (D, N, S, n, n, C), unless `channels_last` (D, N, S, C, n, n)."""
+    for network, made, windows in zip(networks, sets, inputs, strict=True):
         foveate = _foveate(network, finer)
-        side, (N, C) = foveate.window, made.images.shape[:2]
-        windows = torch.empty(
-            N, len(foveate.grid), C, side, side, dtype=kind, device=made.images.device
-        )  # (N, S, C, n, n)
-        for part, target in zip(made.images.split(256), windows.split(256), strict=True):
-            target.copy_(foveate(part))
-        stacks.append(windows.movedim(2, -1).contiguous() if channels_last else windows)
-    return filled_up(stacks), True
+        for part, target in zip(made.images.split(256), windows[: len(made)].split(256), strict=True):
+            seen = foveate(part)  # (b, S, C, n, n)
+            target.copy_(seen.movedim(2, -1) if channels_last else seen)
 
 
 def filled_up(parts: Sequence[Tensor]) -> Tensor:

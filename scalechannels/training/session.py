@@ -61,7 +61,7 @@ class Session:
         self.history: list[list[dict[str, float]]] = [[] for _ in self.learners]
         self.data: list[DataSets] = []
         self.data_of: list[int] = []
-        self.drawn: Callable[[Sequence[ImageSet]], Tensor]
+        self.renew: Callable[[Tensor, Sequence[ImageSet]], None]
         started = time.perf_counter()
         streamed, sets = self._make_sets()
         self.image_size = (sets[0].images.shape[2], sets[0].images.shape[3])
@@ -99,7 +99,7 @@ class Session:
             self._require_plain(views)
             stacked = False  # foveated in every step instead
         inputs, cached = views.inputs(sets, channels_last=stacked)
-        self.drawn = lambda again: views.inputs(again, channels_last=stacked)[0]
+        self.renew = partial(views.renew, windows=cached, channels_last=stacked)
         coarsen = views.coarsen(channels_last=stacked)
         in_step = coarsen if views.augmented else None  # windows are made there, and coarsened
         model: nn.Module = (
@@ -188,9 +188,9 @@ class Session:
             [self._order(learner, epoch) for learner in range(len(self.learners))]
         )  # (R, steps, B)
         if epoch and self.learners[0].data.redraw:
-            sets = [data.training(draw=epoch) for data in self.data]
-            self.trainer.inputs.copy_(self.drawn(sets))
-        # Dropout depends on the seed and the epoch alone, so a resumed run draws what it would have drawn.
+            self.renew(self.trainer.inputs, [data.training(draw=epoch) for data in self.data])
+        # Dropout depends on the epoch and the seed of the first that learn together, for all of them: a run
+        # that goes on, with the same ones beside it, draws what it would have drawn.
         torch.manual_seed(mix(self.training.seed, epoch) + self.processes.rank)
         started = time.perf_counter()
         losses = self.trainer.epoch(self.processes.share(order), rate, progress.step)

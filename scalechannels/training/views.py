@@ -16,7 +16,15 @@ from scalechannels.training.coarsening import Coarsen
 from scalechannels.training.config import RunConfig
 from scalechannels.training.cutting import Cut
 from scalechannels.training.jittering import Jitter
-from scalechannels.training.resident import filled_up, fits, foveate_finer, resident_inputs, window_bytes
+from scalechannels.training.resident import (
+    filled_up,
+    fits,
+    foveate_finer,
+    image_inputs,
+    put_windows,
+    resident_inputs,
+    window_bytes,
+)
 
 
 class Views:
@@ -47,6 +55,7 @@ class Views:
         self.finer = _finer(configs[0], networks[0], self.margin)
         self.unshifted = _finer(configs[0], networks[0], 0)
         self.augmented = configs[0].augmented
+        self.own = configs[0].data if configs[0].data.name == "folder" else None
         self.smooth = configs[0].data.name != "cifar10"  # digits are blurred in proportion to their size
 
     @property
@@ -70,6 +79,14 @@ class Views:
             self.networks, self._seen(sets), self.precision, channels_last=channels_last, finer=self.finer
         )
 
+    def renew(self, inputs: Tensor, sets: Sequence[ImageSet], *, windows: bool, channels_last: bool) -> None:
+        """Put the sets, drawn anew, where `inputs` put the first ones: as windows if it made windows."""
+        seen = self._seen(sets)
+        if windows:
+            put_windows(inputs, self.networks, seen, channels_last=channels_last, finer=self.finer)
+        else:
+            inputs.copy_(image_inputs(self.networks[0], seen, inputs.dtype, channels_last=channels_last))
+
     def labels(self, sets: Sequence[ImageSet]) -> Tensor:
         return filled_up([made.labels for made in self._seen(sets)])  # (D, N)
 
@@ -81,7 +98,12 @@ class Views:
         foveate = self._foveate()
         assert foveate is not None
         scales = filled_up([made.scales for made in self._seen(sets)])  # (D, N)
-        return Cut(foveate, foveate.window * scales, visible, channels_last)
+        frame: float = foveate.window  # the side of what holds an object of size 1
+        if self.own is not None:
+            assert self.own.object_size is not None
+            assert self.own.reduce is not None
+            frame = self.own.object_size / self.own.reduce
+        return Cut(foveate, frame * scales, visible, channels_last)
 
     def jitter(self, *, channels_last: bool) -> Jitter | None:
         """What shifts windows, where a run wants that."""

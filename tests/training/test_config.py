@@ -209,6 +209,15 @@ def test_a_file_that_is_not_there(tmp_path) -> None:
         (lambda: run("strokes", crops=4).resolve(), "for cifar10, not for strokes"),
         (lambda: RunConfig(network=NetworkConfig(backbone="residual")).resolve(), "residual is for cifar10"),
         (lambda: RunConfig(DataConfig("cifar10"), NetworkConfig(width=2)).resolve(), r"network\.width"),
+        (lambda: RunConfig(DataConfig("cifar10"), NetworkConfig(dropout=0.1)).resolve(), r"network\.dropout"),
+        (lambda: run("strokes", "cnn", phases=2).resolve(), r"training\.phases is for foveated networks"),
+        (lambda: run("strokes", "fovconc", beyond=1).resolve(), "channels that share all weights"),
+        (
+            lambda: RunConfig(
+                DataConfig("mnist", sizes=(1.0, 2.0), redraw=True), training=TrainingConfig(visible=0.5)
+            ).resolve(),
+            r"training\.visible .* data\.redraw",
+        ),
         (lambda: RunConfig(network=NetworkConfig(low=16)).resolve(), "minimum must not exceed"),
         (lambda: RunConfig(network=NetworkConfig(ratio=3)).resolve(), "do not meet 8"),
     ],

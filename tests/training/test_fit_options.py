@@ -92,6 +92,26 @@ def test_sizes_are_drawn_anew_in_every_epoch(tmp_path, monkeypatch) -> None:
         dataclasses.replace(config.data, sizes=(1.0,))
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_windows_that_are_drawn_anew_take_the_place_of_the_first(together, tmp_path, monkeypatch) -> None:
+    """Even where less memory is free by then than all of them need: it is theirs that is taken."""
+    config = tiny("fovlse", samples=40)
+    config = dataclasses.replace(config, data=dataclasses.replace(config.data, sizes=(1.0, 2.0), redraw=True))
+    seen, train = [], Trainer.epoch
+
+    def epoch(self, order, rate, *report):
+        seen.append(self.inputs.clone())
+        monkeypatch.setattr(resident, "free_memory", lambda device: 0)
+        return train(self, order, rate, *report)
+
+    monkeypatch.setattr(Trainer, "epoch", epoch)
+    run = trained(config, tmp_path, together=together)
+    fresh = datasets.open_data(config.data).training(draw=1)
+    windows = scalechannels.load(run.folder).foveate(fresh.images)  # (N, S, 1, n, n)
+    assert len(seen) == 2
+    torch.testing.assert_close(seen[1].flatten(), windows.flatten())
+
+
 def test_a_cnn_is_tested_as_an_average_over_scales(tmp_path) -> None:
     plain, averaged = (
         trained(tiny("cnn", samples=40, network={"average_scales": on}), tmp_path) for on in (False, True)

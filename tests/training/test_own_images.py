@@ -17,6 +17,7 @@ from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, 
 from scalechannels.training.datasets import open_data
 from scalechannels.training.fit import fit
 from scalechannels.training.own_network import equal_cost_backbone, multiplications, sized_backbone
+from scalechannels.training.trainer import Trainer
 
 
 def write(root: Path, sizes: list[tuple[int, int]], mode: str = "L", classes: int = 2) -> Path:
@@ -236,6 +237,8 @@ def test_unreadable_files_are_refused_or_left_out_as_asked(tmp_path: Path) -> No
         ({"object_size": 3.0}, {}, "objects of 3 pixels show nothing to learn"),
         ({}, {"name": "swmax"}, "no swmax"),
         ({}, {"antialias": True}, "always anti-aliased"),
+        ({}, {"width": 2}, r"network\.width and network\.average_scales are .* not for own images"),
+        ({}, {"name": "cnn", "average_scales": True}, r"network\.average_scales are .* not for own images"),
         ({}, {"window": 5}, r"network\.window is at least 11"),
         ({}, {"low": 3.0, "high": 4.0, "ratio": 2.0}, "do not meet"),
     ],
@@ -245,6 +248,39 @@ def test_what_means_nothing_is_told(tmp_path: Path, data: dict, network: dict, s
     given = {"name": "folder", "folder": str(tmp_path)} if "name" not in data else {}
     with pytest.raises(ValueError, match=says):
         RunConfig(DataConfig(**{**given, **data}), NetworkConfig(**network)).resolve()
+
+
+@pytest.mark.parametrize(
+    ("name", "training", "says"),
+    [
+        ("cnn", {"phases": 2}, r"training\.phases is for foveated networks, not cnn"),
+        ("cnn", {"jitter": 1}, r"training\.jitter is for foveated networks, not cnn"),
+        ("cnn", {"beyond": 1}, r"training\.beyond is for channels that share all weights, not cnn"),
+        ("fovconc", {"beyond": 1}, r"training\.beyond is for channels that share all weights, not fovconc"),
+        ("fovlse", {"flips": True}, "for cifar10, not for folder"),
+    ],
+)
+def test_training_that_does_not_fit_the_network_is_told(
+    tmp_path: Path, name: str, training: dict, says: str
+) -> None:
+    write(tmp_path, [(28, 28)] * 4)
+    data = DataConfig("folder", folder=str(tmp_path))
+    with pytest.raises(ValueError, match=says):
+        RunConfig(data, NetworkConfig(name), TrainingConfig(**training)).resolve()
+
+
+@pytest.mark.parametrize("name", ["fovlse", "cnn"])
+def test_images_are_cut_in_the_measure_of_their_object(tmp_path: Path, name: str, monkeypatch) -> None:
+    write(tmp_path / "images", [(120, 120)] * 4)
+    config = dataclasses.replace(
+        chosen(tmp_path / "images", NetworkConfig(name), reduce=2),
+        training=TrainingConfig(epochs=1, batch=4, visible=0.5),
+    )
+    assert config.network.window == 56
+    frames, step = [], Trainer._step
+    monkeypatch.setattr(Trainer, "_step", lambda self: frames.append(self.cut.frames) or step(self))
+    fit([config], tmp_path / "runs", device="cpu", sizes=(1.0,))
+    assert frames[0].unique().tolist() == [60]  # the object's pixels, not the window's
 
 
 def test_other_data_has_no_window_to_choose() -> None:
