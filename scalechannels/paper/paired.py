@@ -10,8 +10,11 @@ mattered most. So what further seeds would do is drawn from Student's t with Wel
 which one network may vary more than the other; the part of their spread that single images make is taken off,
 since the resampled images have it already.
 
+Where both are the same weights, tested in two ways, a seed is a pair as well: its own difference counts.
+
 Limit: of simulated pairs with three seeds each, the interval held the truth 95 to 97 times in 100, and 91
-times where one network varied much and the other did not. A network of one seed has no spread, so that its
+times where one network varied much and the other did not; of the same weights 95, and 90 where seeds varied
+much. A network of one seed has no spread, so that its
 other seeds are not allowed for. Nothing tells whether two results are of the same images in the same order.
 """
 
@@ -51,11 +54,14 @@ class Paired:
         return f"{self.difference:+.2f} [{self.low:+.2f}, {self.high:+.2f}]"
 
 
-def paired_difference(a: np.ndarray, b: np.ndarray, *, resamples: int = 2000, seed: int = 0) -> Paired:
+def paired_difference(
+    a: np.ndarray, b: np.ndarray, *, same_weights: bool = False, resamples: int = 2000, seed: int = 0
+) -> Paired:
     """How much more accurate `a` is than `b`, on average over seeds, sizes and images.
 
     a, b   bool (seeds, sizes, images), True where an image was classified rightly. The images are the same
            ones in the same order; seeds and sizes may be others, and more or fewer.
+    same_weights   each seed of `a` has the weights of that seed of `b`: they differ in how they are tested
     """
     for name, correct in (("a", a), ("b", b)):
         if correct.dtype != np.bool_ or correct.ndim != 3 or not correct.size or correct.shape[2] < 2:
@@ -65,12 +71,15 @@ def paired_difference(a: np.ndarray, b: np.ndarray, *, resamples: int = 2000, se
             )
     if a.shape[2] != b.shape[2]:
         raise ValueError(f"both networks are tested on the same images, got {a.shape[2]} and {b.shape[2]}")
+    if same_weights and len(a) != len(b):
+        raise ValueError(f"the same weights have the same seeds, got {len(a)} and {len(b)}")
     if resamples < 100:
         raise ValueError(f"an interval takes at least 100 resamples, got {resamples}")
     draws = np.random.default_rng(seed)
     first, second = 100 * a.mean(1), 100 * b.mean(1)  # (seeds, images)
     by_image = first.mean(0) - second.mean(0)  # (images,)
-    chance = _over_images(by_image, draws, resamples) + _over_seeds((first, second), draws, resamples)
+    varying = (first - second,) if same_weights else (first, second)
+    chance = _over_images(by_image, draws, resamples) + _over_seeds(varying, draws, resamples)
     low, high = np.quantile(chance, (0.025, 0.975))
     difference = by_image.mean()
     return Paired(float(difference), float(difference + low), float(difference + high), (len(a), len(b)))
@@ -85,7 +94,10 @@ def _over_images(values: np.ndarray, draws: np.random.Generator, resamples: int)
 
 
 def _over_seeds(networks: Sequence[np.ndarray], draws: np.random.Generator, resamples: int) -> np.ndarray:
-    """By how much the difference of two means over seeds is off, from some (seeds, images): (resamples,)."""
+    """By how much the difference of two means over seeds is off, from their (seeds, images): (resamples,).
+
+    From one such array, of differences, where seeds are paired.
+    """
     several = [values for values in networks if len(values) > 1]
     freedom = np.array([len(values) - 1 for values in several])
     variances = np.array([_variance_of_seeds(values) / len(values) for values in several])
@@ -140,7 +152,12 @@ def compare(
     if len(tests) > 1:
         named = ", ".join(f"{name} with data.seed {number}" for name, number in sorted(tests))
         raise ValueError(f"networks are compared on the same test images, got {named}")
-    first, second = (_found(known, runs, seeds) for runs in (a, b))
+    same_weights = [run.learnt for run in a] == [run.learnt for run in b]
+    if same_weights:
+        both = _found(known, (*a, *b), seeds)
+        first, second = ([found[part] for found in both] for part in (slice(len(a)), slice(len(a), None)))
+    else:
+        first, second = (_found(known, runs, seeds) for runs in (a, b))
     every = [result for network in (first, second) for one in network for result in one]
     sizes = [_sizes(result, over) for result in every]
     bare = [r.config.name for r, wanted in zip(every, sizes, strict=True) if not set(wanted) <= set(r.errors)]
@@ -155,7 +172,11 @@ def compare(
                 f"{result.config.name} was tested at {wanted}, {every[0].config.name} at {sizes[0]}"
             )
     return paired_difference(
-        _correct(first, sizes[0]), _correct(second, sizes[0]), resamples=resamples, seed=seed
+        _correct(first, sizes[0]),
+        _correct(second, sizes[0]),
+        same_weights=same_weights,
+        resamples=resamples,
+        seed=seed,
     )
 
 
@@ -164,10 +185,11 @@ def _found(known: Results, runs: Sequence[RunConfig], seeds: Sequence[int] | Non
     asked = range(MOST_SEEDS) if seeds is None else seeds
     whole, missing = [], []
     for number in dict.fromkeys(asked):
-        found = {run: known.find(seeded(run, number)) for run in runs}
-        missing += [seeded(run, number) for run, result in found.items() if result is None]
-        if None not in found.values():
-            whole.append([result for result in found.values() if result is not None])
+        wanted = [seeded(run, number) for run in runs]
+        found = [result for result in map(known.find, wanted) if result is not None]
+        missing += [run for run in wanted if known.find(run) is None]
+        if len(found) == len(wanted):
+            whole.append(found)
     if not whole or (missing and seeds is not None):
         names = [(run.resolve("cuda").name, run.resolve("cpu").name) for run in missing]
         faults = [known.faults[name] for both in names for name in both if name in known.faults]

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from scalechannels.paper.comparisons import without_errors
 from scalechannels.paper.experiments import EXPERIMENTS, chosen
 from scalechannels.paper.results import (
     CIFAR_SIZES,
@@ -42,6 +43,8 @@ def missing(
 ) -> list[RunConfig]:
     """The runs of these experiments that have no result to use, each once; what cannot be used is named.
 
+    For `beyond` those of table 1 are among them that cannot be compared with: see `without_errors`.
+
     seeds   how many, by default each experiment's own number
     only    of these networks alone
     """
@@ -54,7 +57,11 @@ def missing(
     ]
     for fault in known.faults.values():
         (say or _say)(f"{fault}; it is done anew")
-    return lacking
+    for one in chosen(ids):
+        if one.id == "beyond":
+            old = without_errors(known, one.seeds if seeds is None else seeds)
+            lacking += [run for run in old if not only or run.network.name in only]
+    return list(dict.fromkeys(lacking))
 
 
 def tested(run: RunConfig) -> tuple[tuple[float, float], ...]:
@@ -159,7 +166,9 @@ def _set_aside(
             fault = str(error)
     if not fault and (run / "result.json").exists():
         try:
-            read_result(run / "result.json", config, wanted)
+            values = read_result(run / "result.json", config, wanted)
+            if not any(entry.get("errors") for entry in values["evaluation"]["sizes"]):
+                fault = f"{run / 'result.json'} does not say which images were wrong"
         except ResultError as error:
             fault = str(error)
     if fault:

@@ -8,11 +8,19 @@ import pytest
 from made_up import keep
 
 from scalechannels.cli import main as command
-from scalechannels.paper.comparisons import as_json, comparison_rows, comparison_text, comparisons
+from scalechannels.paper.comparisons import (
+    as_json,
+    comparison_rows,
+    comparison_text,
+    comparisons,
+    without_errors,
+)
 from scalechannels.paper.document import BEGIN_BEYOND, END, updated
+from scalechannels.paper.experiments import experiment
 from scalechannels.paper.paired import compare
-from scalechannels.paper.plan import SINGLE, all_sizes, better, few, main
+from scalechannels.paper.plan import SINGLE, all_sizes, better, few, main, seeded
 from scalechannels.paper.report import report_page
+from scalechannels.paper.reproduce import missing
 from scalechannels.paper.results import RUNS, Results
 
 
@@ -83,3 +91,22 @@ def test_without_results_nothing_is_claimed(tmp_path: Path) -> None:
     empty = Results(tmp_path / RUNS)
     assert not any(one.by for one in comparisons(empty))
     assert 'id="beyond"' not in report_page(empty)
+
+
+def test_one_seed_is_never_sure(results: Results) -> None:
+    for path in results.folder.glob("fovavg-mnist-tr?-seed[12]-*.json"):
+        path.unlink()
+    rows = {tuple(row[:2]): row[2:] for row in comparison_rows(comparisons(Results(results.folder)))}
+    assert rows["FovLSE+", "FovAvg"][3] == "3 and 1"
+    assert not rows["FovLSE+", "FovAvg"][0].endswith("*")
+
+
+def test_results_that_cannot_be_compared_with_are_done_anew(results: Results) -> None:
+    old = main("fovavg", "tr2")
+    keep(results.folder, old, wrong=None, seeds=2)
+    assert without_errors(Results(results.folder), 3) == [seeded(old, 0), seeded(old, 1)]
+    folder = results.folder.parent
+    ours = set(missing(["beyond"], folder)) - set(experiment("beyond").runs())
+    assert ours == {seeded(old, 0), seeded(old, 1)}
+    assert not ours & set(missing(["table1"], folder))
+    assert not ours & set(missing(["beyond"], folder, only=("fovlse",)))

@@ -23,7 +23,7 @@ from scalechannels.paper.paired import (
     paired_difference,
     trained_on,
 )
-from scalechannels.paper.plan import SINGLE, cifar, few, main, seeded
+from scalechannels.paper.plan import SINGLE, better, cifar, few, main, seeded
 from scalechannels.paper.results import MNIST_SIZES, Results
 from scalechannels.training.config import RunConfig
 
@@ -80,6 +80,35 @@ def test_the_interval_is_not_much_wider_than_it_must_be(spread: float, seeds: in
     assert 0.9 < width / (2 * 1.96 * deviation) < most
     expected = truth(2.1, spread) - truth(2.0, spread)
     assert 0.91 <= sum(one.low <= expected <= one.high for one in found) / 200 <= 0.99
+
+
+def same_weights(draws: np.random.Generator, spread: float) -> tuple[np.ndarray, np.ndarray]:
+    """Two ways to test the same three seeds, the first of which is a little better for all of them."""
+    hard, of_seed = draws.standard_normal(500), spread * draws.standard_normal((3, 1, 1))
+    common = of_seed + 0.5 * draws.standard_normal((3, 1, 500))
+    first, second = (
+        level - hard + common + 0.3 * draws.standard_normal((3, 3, 500)) > 0 for level in (2.1, 2.0)
+    )
+    return first, second
+
+
+@pytest.mark.parametrize(("spread", "least", "narrower"), [(0.1, 0.92, 0.95), (0.4, 0.85, 0.5)])
+def test_the_interval_of_the_same_weights_holds_the_truth_and_is_narrower(
+    spread: float, least: float, narrower: float
+) -> None:
+    draws, expected = np.random.default_rng(5), truth(2.1, spread) - truth(2.0, spread)
+    held, widths = 0, []
+    for _ in range(200):
+        pair = same_weights(draws, spread)
+        apart = paired_difference(*pair, resamples=500)
+        one = paired_difference(*pair, same_weights=True, resamples=500)
+        assert one.difference == apart.difference
+        held += one.low <= expected <= one.high
+        widths.append((one.high - one.low) / (apart.high - apart.low))
+    assert held / 200 >= least
+    assert statistics.median(widths) < narrower
+    with pytest.raises(ValueError, match="the same seeds, got 3 and 2"):
+        paired_difference(pair[0], pair[1][:2], same_weights=True)
 
 
 def test_the_variance_of_seeds_is_without_that_of_single_images() -> None:
@@ -253,6 +282,17 @@ def test_results_are_compared_over_training_sets_and_sizes(tmp_path: Path) -> No
     assert compare(known, a[:1], b[1:], 1.189) == paired_difference(
         right(a[:1], [MNIST_SIZES[5]]), right(b[1:], [MNIST_SIZES[5]])
     )
+
+
+def test_ways_to_test_the_same_weights_are_paired_by_seed(tmp_path: Path) -> None:
+    plain, shifted = (tuple(better(train, shifts=number) for train in SINGLE) for number in (0, 1))
+    keep(tmp_path / "runs", *plain, *shifted)
+    keep(tmp_path / "runs", *shifted, seeds=4)  # a fourth seed has no partner
+    found = compare(tmp_path, shifted, plain, "[1/2,8]")
+    hands = right(shifted, MNIST_SIZES), right(plain, MNIST_SIZES)
+    assert found == paired_difference(*hands, same_weights=True)
+    assert found != paired_difference(*hands)
+    assert compare(tmp_path, plain, plain, 1.0) == Paired(0.0, 0.0, 0.0, (3, 3))
 
 
 def test_the_difference_is_that_of_the_table(tmp_path: Path) -> None:
