@@ -1,4 +1,7 @@
-"""A training step can be captured in a CUDA graph, as far as a machine without a GPU can tell."""
+"""A training step can be captured in a CUDA graph, as far as a machine without a GPU can tell.
+
+Its forward and backward pass, that is: the optimiser and the averaging are left out.
+"""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -8,6 +11,7 @@ import torch
 from tiny_runs import tiny
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.distributed import joined
@@ -17,14 +21,47 @@ from scalechannels.training.trainer import Trainer
 
 
 class NothingFromHost(TorchDispatchMode):
-    """Refuses to copy what lies in main memory to the device, which a captured graph cannot do."""
+    """Refuses what brings values from main memory to the device, which a captured graph cannot do.
+
+    One number may come along: it becomes an argument of the kernel.
+    """
 
     def __torch_dispatch__(self, func: Callable, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        from_host = any(isinstance(value, Tensor) and value.device.type == "cpu" for value in args)
-        to_device = torch.device(kwargs.get("device") or "cpu").type != "cpu"
-        assert not (from_host and to_device), f"{func} copies from the host"
-        return func(*args, **kwargs)
+        given = [value for value in tree_leaves((args, kwargs)) if isinstance(value, Tensor)]
+        from_host = any(value.device.type == "cpu" and value.ndim for value in given)
+        result = func(*args, **(kwargs or {}))
+        made = [value for value in tree_leaves(result) if isinstance(value, Tensor)]
+        on_device = any(value.device.type != "cpu" for value in (*given, *made))
+        assert not (from_host and on_device), f"{func} takes values from the host"
+        return result
+
+
+@pytest.mark.parametrize(
+    "copies",
+    [
+        lambda there, here: here.to("meta"),
+        lambda there, here: there[here],
+        lambda there, here: there.copy_(here),
+        lambda there, here: torch.cat([there, here.to("meta")]),
+        lambda there, here: torch.nn.functional.embedding(here, there[:, None]),
+    ],
+)
+def test_copies_are_refused(copies) -> None:
+    there, here = torch.zeros(2, device="meta"), torch.zeros(2, dtype=torch.long)
+    with NothingFromHost(), pytest.raises((AssertionError, RuntimeError)):
+        copies(there, here)
+
+
+def test_what_stays_on_the_device_is_not_refused() -> None:
+    there = torch.zeros(2, 3, device="meta")
+    with NothingFromHost():
+        assert (there[torch.arange(2, device="meta")] * 2 + torch.tensor(1.0)).shape == (2, 3)
+
+
+def on_host(values, *, device=None, made=torch.tensor, **options) -> Tensor:
+    """`torch.tensor`, whose copy to a device no one sees."""
+    assert torch.device(device or "cpu").type == "cpu", "torch.tensor takes values from the host"
+    return made(values, **options)
 
 
 def without_device(trainer: Trainer, order: Tensor) -> Trainer:
@@ -83,6 +120,7 @@ def test_a_step_copies_nothing_from_the_host(config, together, cifar, tmp_path, 
 
     monkeypatch.setattr(trainer, "learn", learn)
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # there is none for meta tensors
+    monkeypatch.setattr(torch, "tensor", on_host)
     with NothingFromHost():
         trainer._step()
     assert [losses.shape for losses in learnt] == [(1,)]

@@ -7,6 +7,8 @@ import torch
 from tiny_runs import SIZES, assert_same, tiny, trained, weights
 
 import scalechannels
+from scalechannels.training.datasets import open_data
+from scalechannels.training.errors import pack_errors
 from scalechannels.training.fit import fit
 from scalechannels.training.runs import Run
 from scalechannels.training.session import Session
@@ -51,10 +53,19 @@ def test_they_are_what_they_are_when_trained_apart(pair, together, learning, tmp
         assert_same(weights(run), weights(apart))
         assert accuracies(run) == accuracies(apart)
         assert run.result()["seconds"]["runs_together"] == 2
-    plain, other = (scalechannels.load(run.folder).eval() for run in both)
-    images = torch.rand(2, 1, 112, 112)
-    assert not torch.equal(plain(images), other(images))
     assert all(torch.equal(one, two) for one, two in zip(*map(learnt, both), strict=True))
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_each_is_tested_in_its_own_way(pair, tmp_path) -> None:
+    longer = [replace(config, training=replace(config.training, epochs=8)) for config in pair]
+    both = fit(longer, tmp_path, device="cpu", sizes=SIZES)
+    told = [[entry["errors"] for entry in run.result()["evaluation"]["sizes"]] for run in both]
+    assert told[0] != told[1]
+    for run, errors in zip(both, told, strict=True):
+        network, data = scalechannels.load(run.folder).eval(), open_data(run.config.data)
+        tests = [data.testing(size, "test") for size in SIZES]
+        assert errors == [pack_errors(network(test.images).argmax(1) != test.labels) for test in tests]
 
 
 def test_others_learn_beside_them(learning, double, tmp_path) -> None:
