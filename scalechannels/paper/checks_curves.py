@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import partial
 from itertools import pairwise
 
-from scalechannels.paper.claim import Claim, mean_inside, need, need_curve
+from scalechannels.paper.claim import Claim, need, need_curve
 from scalechannels.paper.experiments import experiment
 from scalechannels.paper.plan import NETWORKS, ROOT2, main, mnist, normed
 from scalechannels.paper.results import Results
 from scalechannels.training.config import NetworkName
+from scalechannels.training.ranges import mean_inside
 
 LARGE_DROP = 10.0
 """Points."""

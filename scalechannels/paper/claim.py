@@ -59,9 +59,3 @@ def need_curve(results: Results, one: Experiment, panel: int, label: str) -> dic
     if len(figures) < wanted:
         raise NotEnoughRunsError(f"{one.place}, {one.panels[panel].title}: no results of {label}")
     return {place: figure.mean for place, figure in figures.items()}
-
-
-def mean_inside(accuracies: dict[float, float], low: float, high: float) -> float:
-    """Over the test sizes from low to high, both included."""
-    inside = [a for size, a in accuracies.items() if low * (1 - 1e-9) <= size <= high * (1 + 1e-9)]
-    return sum(inside) / len(inside)

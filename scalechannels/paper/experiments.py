@@ -55,7 +55,7 @@ SINGLE_SCALE = tuple(
     for name, title in NETWORKS.items()
 )
 MULTI_SCALE = tuple(_curve(title, main(name, "tr14")) for name, title in NETWORKS.items())
-RANGES: dict[str, tuple[float, float]] = {
+CHANNEL_RANGES: dict[str, tuple[float, float]] = {
     "[√2, 2√2]": (ROOT2, 2 * ROOT2),
     "[1, 4]": (1.0, 4.0),
     "[1/√2, 4√2]": (1 / ROOT2, 4 * ROOT2),
@@ -67,7 +67,7 @@ RATIOS: dict[str, float] = {"2²": 4.0, "2": 2.0, "2^(1/2)": ROOT2, "2^(1/4)": R
 def _range_panel(name: NetworkName) -> Panel:
     curves = (
         _curve(label, mnist(name, "tr2", low=low, high=high, ratio=ROOT2))
-        for label, (low, high) in RANGES.items()
+        for label, (low, high) in CHANNEL_RANGES.items()
     )
     return Panel(f"The {NETWORKS[name]} network", tuple(curves))
 

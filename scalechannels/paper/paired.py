@@ -28,8 +28,8 @@ import numpy as np
 
 from scalechannels.paper.plan import SINGLE, TRAINED, Train, seeded
 from scalechannels.paper.results import MOST_SEEDS, NotEnoughRunsError, Result, Results, known_results
-from scalechannels.paper.tables import RANGES
 from scalechannels.training.config import RunConfig
+from scalechannels.training.ranges import RANGES, inside
 
 Size = float | tuple[float, float]
 
@@ -210,7 +210,7 @@ def _sizes(result: Result, over: str | Size) -> list[Size]:
         low, high = RANGES[over]
         if not (_near(low, tested) and _near(high, tested)):
             raise ValueError(f"{name} was tested at {min(tested):g} to {max(tested):g}, not on {over}")
-        return [size for size in tested if low * (1 - 1e-9) <= size <= high * (1 + 1e-9)]
+        return [*inside(tested, low, high)]
     if isinstance(over, tuple):
         if result.accuracy_over(*over) is None:
             raise ValueError(f"{name} was not tested on a set with all sizes from {over[0]:g} to {over[1]:g}")

@@ -18,8 +18,8 @@ from scalechannels.paper.published import COLUMNS, RANKINGS, TABLE1, TABLE1_MEAN
 from scalechannels.paper.results import Result, Results
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.config import NetworkName, RunConfig
+from scalechannels.training.ranges import RANGES, mean_inside
 
-RANGES = {"[1/2,1]": (0.5, 1), "[1,4]": (1, 4), "[4,8]": (4, 8), "[1/2,4]": (0.5, 4), "[1/2,8]": (0.5, 8)}
 Source = Literal["paper", "ours"]
 
 
@@ -70,9 +70,7 @@ def figure_of(values: Sequence[float]) -> Figure | None:
 
 def range_mean(result: Result, column: str) -> float:
     """The mean over the test sizes of a range, both ends included."""
-    low, high = RANGES[column]
-    inside = [a for size, a in result.accuracies.items() if low * (1 - 1e-9) <= size <= high * (1 + 1e-9)]
-    return statistics.fmean(inside)
+    return mean_inside(result.accuracies, *RANGES[column])
 
 
 @lru_cache(maxsize=4)

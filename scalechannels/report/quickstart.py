@@ -9,6 +9,7 @@ from scalechannels.report import page as html
 from scalechannels.report.curves import accuracy_curves, fraction
 from scalechannels.report.selection import selection_picture
 from scalechannels.report.theme import svg
+from scalechannels.training.ranges import inside
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,9 +27,9 @@ def quickstart_page(
     channels, plain = results
     columns = {name: {e["size"]: e["accuracy"] for e in entries} for name, entries in results.items()}
     sizes = sorted(columns[channels])
-    inside = [size for size in sizes if 0.5 - 1e-9 <= size <= 4 + 1e-9]
-    worst = min(columns[channels][size] for size in inside)
-    farthest = max(inside)
+    expected = inside(sizes, 0.5, 4)
+    worst = min(columns[channels][size] for size in expected)
+    farthest = max(expected)
     images = results[channels][0]["images"]
     config = result["runs"][channels]["config"]
     return html.page(

@@ -79,19 +79,6 @@ def as_json(results: Sequence[SizeResult], split: str) -> dict[str, Any]:
     return {"split": split, "sizes": [asdict(result) for result in results]}
 
 
-RANGES = {"[1/2,1]": (0.5, 1), "[1,4]": (1, 4), "[4,8]": (4, 8), "[1/2,4]": (0.5, 4), "[1/2,8]": (0.5, 8)}
-
-
-def range_means(accuracies: dict[float, float]) -> dict[str, float]:
-    """The means of the paper's table: over the tested sizes inside each range, both ends included."""
-    means = {}
-    for name, (low, high) in RANGES.items():
-        inside = [a for size, a in accuracies.items() if low * (1 - 1e-9) <= size <= high * (1 + 1e-9)]
-        if inside:
-            means[name] = sum(inside) / len(inside)
-    return means
-
-
 def outputs(network: nn.Module, images: Tensor) -> tuple[Tensor, Tensor | None]:
     """Logits (B, K) and, where there are channels, their contributions (B, S), from one pass."""
     if isinstance(network, SearchedSliding):

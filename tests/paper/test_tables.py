@@ -11,7 +11,8 @@ from scalechannels.paper.layout import curve_text, main_text, ranking_text, sign
 from scalechannels.paper.plan import NETWORKS, SINGLE, TRAINED, all_sizes, better, few, main, mnist, seeded
 from scalechannels.paper.published import COLUMNS, TABLE1
 from scalechannels.paper.results import MNIST_SIZES, Results
-from scalechannels.paper.tables import RANGES, as_json, curve_tables, main_table, range_mean, ranking
+from scalechannels.paper.tables import as_json, curve_tables, main_table, range_mean, ranking
+from scalechannels.training.ranges import RANGES
 
 COMMITTED = Path(__file__).parents[2] / "results" / "runs"
 

@@ -8,7 +8,6 @@ from tiny_runs import tiny, trained, weights
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from scalechannels import ScaleGrid
-from scalechannels.data import rescaled_cifar10
 from scalechannels.data.rescale import rescale
 from scalechannels.foveate import Foveate
 from scalechannels.network import fovlse
@@ -267,16 +266,6 @@ def test_cut_windows_are_coarsened_before_their_phase_is_chosen(tmp_path, seen, 
     trainer, inputs = seen[0]
     assert inputs.shape[2] == 5
     assert trainer.coarsen.touched == 6  # of 2^(−1/2), …, 2^(7/4): those below 2
-
-
-@pytest.fixture
-def cifar(monkeypatch) -> None:
-    """Twenty images of noise in place of CIFAR-10, and a residual backbone of two features."""
-    drawn = torch.randint(256, (20, 3, 32, 32), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
-    labels = torch.arange(20) % 10
-    noise = rescaled_cifar10.Cifar10(drawn, labels, drawn, labels)
-    monkeypatch.setattr(rescaled_cifar10, "load_cifar10", lambda root: noise)
-    monkeypatch.setattr(build, "RESIDUAL_FEATURES", 2)
 
 
 @pytest.mark.parametrize(

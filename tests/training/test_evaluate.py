@@ -11,7 +11,8 @@ from scalechannels.data.image_set import ImageSet
 from scalechannels.pooling import LogMeanExpOverScales, MaxOverScales, MeanOverScales
 from scalechannels.training.datasets import MNIST_SIZES
 from scalechannels.training.errors import unpack_errors
-from scalechannels.training.evaluate import as_json, evaluate, evaluate_set, range_means
+from scalechannels.training.evaluate import as_json, evaluate, evaluate_set
+from scalechannels.training.ranges import range_means
 
 LABELS = torch.tensor([0, 0, 0, 1, 1, 2])
 ANSWERS = torch.tensor([0, 0, 1, 1, 2, 2])
