@@ -88,7 +88,7 @@ def report_page(results: Results) -> str:
                 (
                     f"{states.count('holds')} of {len(states) - states.count('not enough runs')}",
                     "claims of the paper that can be checked hold; "
-                    f"{states.count('not enough runs')} wait for runs",
+                    f"not to be checked yet: {states.count('not enough runs')}",
                     "first",
                 ),
                 (duration(seconds), "is what these runs took in all", ""),
