@@ -36,13 +36,13 @@ def resident_inputs(
     """
     first = networks[0]
     needed = window_bytes(networks, sets, precision, finer)
-    windows = isinstance(first, ScaleChannelNetwork)
-    if windows and channels_last and not fits(needed, sets[0].images.device):
+    windows, room = isinstance(first, ScaleChannelNetwork), fits(needed, sets[0].images.device)
+    if windows and channels_last and not room:
         raise MemoryError(
             f"the windows of these runs need {needed / 2**30:.1f} GiB; train fewer runs together"
         )
     kind = torch.bfloat16 if precision == "bfloat16" else torch.float32
-    if not windows or not fits(needed, sets[0].images.device):
+    if not windows or not room:
         return image_inputs(first, sets, kind, channels_last=channels_last), False
     foveate, images = _foveate(first, finer), sets[0].images
     side, most = foveate.window, max(len(made) for made in sets)
@@ -73,7 +73,7 @@ def put_windows(
     channels_last: bool,
     finer: Callable[[Foveate], Foveate] | None = None,
 ) -> None:
-    """The windows of the sets into inputs (D, N, S, n, n, C), unless `channels_last` (D, N, S, C, n, n)."""
+    """The windows of the sets into inputs (D, N, S, C, n, n), or with `channels_last` (D, N, S, n, n, C)."""
     for network, made, windows in zip(networks, sets, inputs, strict=True):
         foveate = _foveate(network, finer)
         for part, target in zip(made.images.split(256), windows[: len(made)].split(256), strict=True):

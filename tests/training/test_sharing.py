@@ -79,6 +79,17 @@ def test_others_learn_beside_them(learning, double, tmp_path) -> None:
     assert not all(torch.equal(one, two) for one, two in zip(learnt(runs[0]), learnt(runs[2]), strict=True))
 
 
+def killed_and_gone_on(configs, folder, together, monkeypatch, kind, name, killed, learning) -> list[Run]:
+    """Runs that a kill in this method interrupted, done in a second call; `learning` is of that one alone."""
+    method = getattr(kind, name)
+    monkeypatch.setattr(kind, name, killed)
+    with pytest.raises(KeyboardInterrupt):
+        fit(configs, folder, device="cpu", sizes=SIZES, together=together)
+    monkeypatch.setattr(kind, name, method)
+    learning.clear()
+    return fit(configs, folder, device="cpu", sizes=SIZES, together=together)
+
+
 @pytest.mark.parametrize("together", [False, True])
 def test_what_is_killed_before_the_second_test_goes_on(together, learning, tmp_path, monkeypatch) -> None:
     pair = PAIRS["shifted"]
@@ -90,12 +101,9 @@ def test_what_is_killed_before_the_second_test_goes_on(together, learning, tmp_p
             raise KeyboardInterrupt
         done.append(finish(self, result))
 
-    monkeypatch.setattr(Run, "finish", killed)
-    with pytest.raises(KeyboardInterrupt):
-        fit(pair, tmp_path / "killed", device="cpu", sizes=SIZES, together=together)
-    monkeypatch.setattr(Run, "finish", finish)
-    learning.clear()
-    again = fit(pair, tmp_path / "killed", device="cpu", sizes=SIZES, together=together)
+    again = killed_and_gone_on(
+        pair, tmp_path / "killed", together, monkeypatch, Run, "finish", killed, learning
+    )
     assert learning == []
     for run, other in zip(again, whole, strict=True):
         assert_same(weights(run), weights(other))
@@ -112,12 +120,9 @@ def test_what_is_killed_while_learning_goes_on(together, learning, tmp_path, mon
         save(self, epoch)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Session, "_save", killed)
-    with pytest.raises(KeyboardInterrupt):
-        fit(configs, tmp_path / "killed", device="cpu", sizes=SIZES, together=together)
-    monkeypatch.setattr(Session, "_save", save)
-    learning.clear()
-    again = fit(configs, tmp_path / "killed", device="cpu", sizes=SIZES, together=together)
+    again = killed_and_gone_on(
+        configs, tmp_path / "killed", together, monkeypatch, Session, "_save", killed, learning
+    )
     assert learning == [len(configs) - 1]
     for run, other in zip(again, whole, strict=True):
         assert_same(weights(run), weights(other))
