@@ -18,7 +18,7 @@ class MaxOverScales(nn.Module):
     """FovMax: for each class the channel that believes in it most."""
 
     def forward(self, channels: Tensor) -> Tensor:
-        return channels.amax(1)  # (B, K)
+        return winner(channels, 1)  # (B, K)
 
     def arguments(self) -> dict[str, Any]:
         return {}
@@ -79,3 +79,13 @@ class ConcatScales(nn.Module):
 
     def arguments(self) -> dict[str, Any]:
         return {"scales": self.scales, "inputs": self.inputs, "outputs": self.outputs}
+
+
+def winner(values: Tensor, dim: int) -> Tensor:
+    """The maximum along `dim`; its gradient goes to one place, the first of those that tie.
+
+    Not amax where there is a gradient: that looks for the places which equal the maximum. A compiled graph
+    computes them again, without the rounding that the maximum had in bfloat16, finds none, and divides by
+    their number.
+    """
+    return values.max(dim).values if torch.is_grad_enabled() else values.amax(dim)

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from scalechannels.backbones import _require_counts, fold
+from scalechannels.pooling import winner
 
 SMALLEST = 8
 """Three times halved, one pixel is left."""
@@ -63,7 +64,7 @@ class ResidualBackbone(nn.Module):
         maps = F.max_pool2d(enter_second(maps), 2)  # (N, 4F, n/4, n/4)
         maps = F.max_pool2d(enter_third(maps), 2)  # (N, 8F, n/8, n/8)
         maps = maps + within_third(maps)
-        return self.classifier(self.drop(maps.amax((2, 3)))) * LOGIT_SCALE  # (N, K)
+        return self.classifier(self.drop(winner(maps.flatten(2), 2))) * LOGIT_SCALE  # (N, K)
 
     def folded(self) -> Callable[[Tensor], Tensor]:
         """The same function of windows in eval mode, as the weights are now; see `fold`."""

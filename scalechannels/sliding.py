@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from scalechannels.backbones import ConvBackbone, mnist_backbone
 from scalechannels.foveate import require_images, resample
 from scalechannels.pieces import in_pieces
+from scalechannels.pooling import winner
 from scalechannels.pretrained import Network
 from scalechannels.scales import ScaleGrid
 
@@ -71,7 +72,7 @@ class SlidingWindowNetwork(Network):
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (B, K) of images (B, C, H, W) of any H and W."""
-        return self.channel_logits(images).amax(1)  # (B, K)
+        return winner(self.channel_logits(images), 1)  # (B, K)
 
     def channel_logits(self, images: Tensor) -> Tensor:
         """The maximum over space in each channel: (B, S, K)."""
@@ -100,10 +101,10 @@ class SlidingWindowNetwork(Network):
         if self.training and self.drop_features:
             kept = self.backbone.drop(images.new_ones(len(images), self.backbone.hidden, 1, 1))
         if self.norm is None:  # channel by channel, which takes less memory
-            maxima = [self.backbone.logit_map(channel, kept).amax((2, 3)) for channel in rescaled]
+            maxima = [winner(self.backbone.logit_map(channel, kept).flatten(2), 2) for channel in rescaled]
         else:
             maps = self._normed_maps(list(rescaled))
-            maxima = [self.backbone.slid(channel, kept).amax((2, 3)) for channel in maps]
+            maxima = [winner(self.backbone.slid(channel, kept).flatten(2), 2) for channel in maps]
         return torch.stack(maxima, dim=1)  # (B, S, K)
 
     def _rescaled(self, images: Tensor, sigma: float) -> Tensor:

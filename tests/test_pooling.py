@@ -107,3 +107,21 @@ def test_bad_input_of_a_concatenation_is_named():
         ConcatScales(3, 2)(torch.zeros(1, 4, 2))
     with pytest.raises(ValueError, match="made for 3 scales of 2 outputs, got 3 of 5"):
         ConcatScales(3, 2)(torch.zeros(1, 3, 5))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inductor itself uses what torch deprecates
+def test_a_compiled_maximum_has_a_gradient_in_bfloat16():
+    """What comes before it is computed again for the gradient, and then not rounded to bfloat16."""
+    generator = torch.Generator().manual_seed(0)
+    channels = torch.randn(8, 40, 10, generator=generator).bfloat16().requires_grad_()
+    bias = torch.randn(10, generator=generator).bfloat16()
+    pooled = torch.compile(lambda channels: MaxOverScales()(channels + bias))(channels)
+    pooled.float().sum().backward()
+    assert channels.grad.sum(1).equal(torch.ones(8, 10).bfloat16())
+
+
+def test_the_gradient_of_a_maximum_goes_to_one_of_those_that_tie():
+    channels = torch.tensor([[[2.0], [5.0], [5.0]]], requires_grad=True)
+    MaxOverScales()(channels).sum().backward()
+    assert channels.grad.flatten().tolist() == [0.0, 1.0, 0.0]

@@ -85,7 +85,8 @@ def cut_places(place: Tensor, size: int, share: Tensor, canvas: int) -> Tensor:
 def mirrored_places(place: Tensor, size: int | Tensor) -> Tensor:
     """Whole places brought back into 0 … size − 1 by mirroring, the edge not repeated, as Foveate does it."""
     last = size - 1
-    return last - (place.remainder(2 * last) - last).abs()
+    beyond = place.remainder(2 * last) - last
+    return last - torch.maximum(beyond, -beyond)  # with abs it would not compile
 
 
 def canvas_side(size: int, needed: int) -> int:

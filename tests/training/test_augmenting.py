@@ -275,3 +275,15 @@ def test_a_run_draws_the_same_again_and_goes_on_as_if_it_had_not_stopped(
 def test_streams_are_refused(cifar, tmp_path) -> None:
     with pytest.raises(MemoryError, match="flips and crops are for images"):
         trained(run(flips=True), tmp_path, stream=True)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inductor itself uses what torch deprecates
+@pytest.mark.parametrize("options", [{"crops": 4}, {"flips": True, "crops": 4}, {"visible": 0.5}], ids=str)
+def test_a_plain_networks_images_can_be_compiled(options) -> None:
+    """Places that are whole numbers must stay so for the compiler, which refuses others as an index."""
+    augment, seen = Augment(None, **options), images()
+    torch.compiler.reset()
+    canvas = torch.compile(augment, fullgraph=True)(seen)
+    assert canvas.shape == seen.shape
+    assert torch.isin(canvas, seen).all()
