@@ -40,10 +40,16 @@ def main_text(rows: Sequence[TableRow], form: TextForm = "text") -> str:
     """Table 1."""
     if form == "markdown":
         heads = ["", "seeds", *COLUMNS]
-        body = [[row.label, str(row.seeds), *(_cell(row, column) for column in COLUMNS)] for row in rows]
-        note = "Each cell: ours ± standard deviation over seeds (the paper's value, the difference)."
+        body = [
+            [row.label + _mark(row), str(row.seeds), *(_cell(row, column) for column in COLUMNS)]
+            for row in rows
+        ]
+        note = (
+            "Each cell: our mean ± standard deviation over seeds (the paper's value, the difference). "
+            "(ours): a network that the paper does not have."
+        )
         return markdown(heads, body) + f"\n\n{note}"
-    width, part = 18, (13, 7, 7)
+    width, part = max(len(row.label) + 1 for row in rows), (14, 7, 7)
     lines = [
         " " * width + "".join(f"{column:^{sum(part)}}" for column in COLUMNS),
         " " * width + f"{'ours':>{part[0]}}{'paper':>{part[1]}}{'diff':>{part[2]}}" * len(COLUMNS),
@@ -52,14 +58,17 @@ def main_text(rows: Sequence[TableRow], form: TextForm = "text") -> str:
         if before is not None and before.title != row.title:
             lines.append("")
         cells = zip(main_cells(row), part * len(COLUMNS), strict=True)
-        marked = "" if row.source == "paper" else "  ours"
-        lines.append(f"{row.label:<{width}}" + "".join(f"{cell:>{w}}" for cell, w in cells) + marked)
+        lines.append(f"{row.label:<{width}}" + "".join(f"{cell:>{w}}" for cell, w in cells) + _mark(row))
     lines.append("")
     lines.append("Test accuracy in per cent, mean ± standard deviation over seeds, beside the paper's value.")
     lacking = sum(row.missing for row in rows if row.train != "mean")
     if lacking:
         lines.append(f"{lacking} runs have no result: scalechannels reproduce table1")
     return "\n".join(lines)
+
+
+def _mark(row: TableRow) -> str:
+    return "" if row.source == "paper" else " (ours)"
 
 
 def _cell(row: TableRow, column: str) -> str:
