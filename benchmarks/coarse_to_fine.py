@@ -1,9 +1,9 @@
 """What fewer channels at inference cost in accuracy and save in time, in one run.
 
-    python -m benchmarks.coarse_to_fine NETWORK [--split validation] [--ways 4,6,0.99 …] [--output FILE]
+    python -m benchmarks.coarse_to_fine NETWORK [--split validation] [--ways 3,4,0.85 …] [--output FILE]
 
 all              the network as it is, all channels
-4,6,0.99         CoarseToFine(network, step=4, refine=6, sure=0.99), and so on for every --ways
+3,4,0.85         CoarseToFine(network, step=3, refine=4, sure=0.85), and so on for every --ways
 coarse alone     only the coarse channels of the first of the ways
 every second     the same weights on every second channel of the grid: what a user would do instead
 
@@ -30,7 +30,7 @@ from scalechannels.commands.evaluate import open_network, run_config
 from scalechannels.shipped import find_network
 from scalechannels.training.config import DataConfig
 from scalechannels.training.datasets import open_data
-from scalechannels.training.evaluate import RANGES
+from scalechannels.training.ranges import RANGES
 
 Way = tuple[int, int, float]
 WARM_UP = 200  # images
@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--data", choices=("mnist", "strokes", "cifar10"), help="by default the run's own")
     parser.add_argument("--split", choices=("validation", "test"), default="validation")
     parser.add_argument("--images", type=int, help="only so many of each size")
-    parser.add_argument("--ways", nargs="+", default=["4,6,0.99"], help="step,refine,sure")
+    parser.add_argument("--ways", nargs="+", default=["3,4,0.85"], help="step,refine,sure")
     chosen = parser.parse_args()
     device = torch.device(chosen.device)
     report = {

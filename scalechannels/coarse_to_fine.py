@@ -52,7 +52,7 @@ class CoarseToFine(ScaleChannelNetwork):
     fine_filling: Tensor
 
     def __init__(
-        self, network: ScaleChannelNetwork, step: int = 4, refine: int | None = None, sure: float = 0.99
+        self, network: ScaleChannelNetwork, step: int = 3, refine: int | None = None, sure: float = 0.85
     ) -> None:
         if not isinstance(network, ScaleChannelNetwork):
             raise ValueError(

@@ -17,7 +17,7 @@ from scalechannels.training.config import DataConfig, DataName, RunConfig
 
 Coarse = Annotated[
     int | None,
-    Parameter(help="Faster: every so manyth channel first, then those around the winning scale. Try 4."),
+    Parameter(help="Faster: every so manyth channel first, then those around the winning scale. Try 3."),
 ]
 
 
@@ -110,7 +110,7 @@ def evaluate_folder(
     }
 
 
-def open_network(folder: Path, coarse: int | None = None, sure: float = 0.99) -> Any:
+def open_network(folder: Path, coarse: int | None = None, **how: Any) -> Any:
     """The network of a folder, coarse to fine where asked for.
 
     A run that is not done yet is told from a folder without a network.
@@ -125,7 +125,7 @@ def open_network(folder: Path, coarse: int | None = None, sure: float = 0.99) ->
             f"--config {folder / CONFIG} --out {folder.parent}"
         )
     network = scalechannels.load(folder)
-    return network if coarse is None else CoarseToFine(network, coarse, sure=sure)  # type: ignore[arg-type]
+    return network if coarse is None else CoarseToFine(network, coarse, **how)  # type: ignore[arg-type]
 
 
 def run_config(folder: Path) -> RunConfig | None:

@@ -47,11 +47,10 @@ def table_text(id: str, form: Literal["text", "markdown", "json"], results: Path
 
     one, known = experiment(id), known_results(results)
     if id == "beyond":
-        found = comparisons.comparisons(known)
         text = (
-            json.dumps(comparisons.as_json(found), indent=1)
+            json.dumps(comparisons.as_json(known), indent=1)
             if form == "json"
-            else comparisons.comparison_text(found, form)
+            else comparisons.comparison_text(known, form)
         )
     elif one.renderer == "table":
         rows = tables.main_table(known)

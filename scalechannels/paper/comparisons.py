@@ -6,7 +6,7 @@ only where both networks have results that say which images were wrong.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,12 +14,12 @@ from typing import Any
 from scalechannels.paper.experiments import experiment
 from scalechannels.paper.layout import NONE, TextForm, columns
 from scalechannels.paper.paired import Paired, Size, compare
-from scalechannels.paper.plan import SAMPLES, SINGLE, seeded
+from scalechannels.paper.plan import ROOT2, SAMPLES, SINGLE, better_cifar, cifar, seeded
 from scalechannels.paper.results import NotEnoughRunsError, Results
 from scalechannels.training.config import RunConfig
 
-OVER = ("[1,4]", "[1/2,4]", "[1/2,8]")
-HEADS = ("network", "compared with", *OVER, "seeds")
+OVER: dict[str, str | Size] = {over: over for over in ("[1,4]", "[1/2,4]", "[1/2,8]")}
+CIFAR_OVER: dict[str, str | Size] = {"size 1/2": 0.5, "size 1": 1.0, "size 2": 2.0}
 NOTE = (
     "How many percentage points the network is above the other, with its paired 95 % interval over seeds and "
     "test images; * where the interval leaves out 0 and both have several seeds. Means over the training "
@@ -51,8 +51,7 @@ def comparisons(results: Results) -> list[Comparison]:
     pairs += [("FovLSE+, shifts", other) for other in ("FovLSE+", "FovAvg", "FovMax")]
     pairs += [("FovLSE+, wide, shifts", other) for other in ("FovLSE+, shifts", *BASELINES)]
     found = [
-        _compared(results, (network, other), (_runs(network), _runs(other)), {over: over for over in OVER})
-        for network, other in pairs
+        _compared(results, (network, other), (_runs(network), _runs(other)), OVER) for network, other in pairs
     ]
     few = {curve.label: curve.configs for curve in experiment("beyond-few").panels[0].curves}
     for place, samples in enumerate(SAMPLES):
@@ -60,6 +59,20 @@ def comparisons(results: Results) -> list[Comparison]:
         runs = few["FovLSE+"][place : place + 1], few["FovAvg"][place : place + 1]
         found.append(_compared(results, names, runs, {"[1,4]": (1.0, 4.0)}))
     return found
+
+
+@lru_cache(maxsize=4)
+def cifar_comparisons(results: Results) -> list[Comparison]:
+    """The same on rescaled CIFAR-10."""
+    others = {
+        "FovAvg": cifar("fovavg", ROOT2),
+        "FovAvg, 9 channels": cifar("fovavg"),
+        "FovMax": cifar("fovmax", ROOT2),
+    }
+    return [
+        _compared(results, ("FovLSE+", name), ((better_cifar(),), (other,)), CIFAR_OVER)
+        for name, other in others.items()
+    ]
 
 
 def without_errors(results: Results, seeds: int) -> list[RunConfig]:
@@ -81,7 +94,7 @@ def _compared(
     results: Results,
     names: Sequence[str],
     runs: tuple[Sequence[RunConfig], Sequence[RunConfig]],
-    over: dict[str, str | Size],
+    over: Mapping[str, str | Size],
 ) -> Comparison:
     try:
         by = {name: compare(results, runs[0], runs[1], where) for name, where in over.items()}
@@ -90,10 +103,14 @@ def _compared(
     return Comparison(names[0], names[1], by)
 
 
-def comparison_rows(found: Sequence[Comparison]) -> list[list[str]]:
+def heads(over: Iterable[str] = OVER) -> list[str]:
+    return ["network", "compared with", *over, "seeds"]
+
+
+def comparison_rows(found: Sequence[Comparison], over: Iterable[str] = OVER) -> list[list[str]]:
     rows = []
     for one in found:
-        cells = [_cell(one.by[over]) if over in one.by else NONE for over in OVER]
+        cells = [_cell(one.by[where]) if where in one.by else NONE for where in over]
         seeds = " and ".join(map(str, next(iter(one.by.values())).seeds)) if one.by else NONE
         rows.append([one.network, one.other, *cells, seeds])
     return rows
@@ -104,15 +121,25 @@ def _cell(paired: Paired) -> str:
     return f"{paired}{'*' if sure else ''}".replace("-", "−")
 
 
-def comparison_text(found: Sequence[Comparison], form: TextForm = "text") -> str:
-    text = f"{columns(HEADS, comparison_rows(found), form)}\n\n{NOTE}"
-    lacking = sum(not one.by for one in found)
-    return text + (f" {lacking} of {len(found)} wait for runs." if lacking else "")
+def comparison_text(results: Results, form: TextForm = "text") -> str:
+    """Those of MNIST Large Scale and, below, those of CIFAR-10."""
+    mnist, cifar10 = comparisons(results), cifar_comparisons(results)
+    lacking = [not one.by for one in (*mnist, *cifar10)]
+    waiting = f" {sum(lacking)} of {len(lacking)} wait for runs." if any(lacking) else ""
+    parts = [
+        columns(heads(), comparison_rows(mnist), form),
+        "Rescaled CIFAR-10, 5 channels:",
+        columns(heads(CIFAR_OVER), comparison_rows(cifar10, CIFAR_OVER), form),
+        NOTE + waiting,
+    ]
+    return "\n\n".join(parts)
 
 
-def as_json(found: Sequence[Comparison]) -> list[dict[str, Any]]:
+def as_json(results: Results) -> list[dict[str, Any]]:
+    tables = {"mnist": comparisons(results), "cifar10": cifar_comparisons(results)}
     return [
         {
+            "data": data,
             "network": one.network,
             "other": one.other,
             "by": {
@@ -125,5 +152,6 @@ def as_json(found: Sequence[Comparison]) -> list[dict[str, Any]]:
             },
             "lacking": one.lacking,
         }
+        for data, found in tables.items()
         for one in found
     ]

@@ -4,7 +4,7 @@ docs/beyond.md (our networks compared with others)."""
 from __future__ import annotations
 
 from scalechannels.paper.claims import explained, verdicts
-from scalechannels.paper.comparisons import comparison_text, comparisons
+from scalechannels.paper.comparisons import comparison_text
 from scalechannels.paper.experiments import EXPERIMENTS
 from scalechannels.paper.layout import main_text, markdown, ranking_text
 from scalechannels.paper.plan import Experiment
@@ -24,7 +24,7 @@ def updated(text: str, results: Results) -> str:
             f"the document needs one line {BEGIN!r} or {BEGIN_BEYOND!r} and, below it, one line {END!r}"
         )
     before, after = text[: text.index(begin)], text[text.index(END) :]
-    made = comparison_text(comparisons(results), "markdown") if begin == BEGIN_BEYOND else generated(results)
+    made = comparison_text(results, "markdown") if begin == BEGIN_BEYOND else generated(results)
     return f"{before}{begin}\n\n{made}\n\n{after}"
 
 

@@ -24,6 +24,7 @@ from scalechannels.paper.plan import (
     Panel,
     all_sizes,
     better,
+    better_cifar,
     cifar,
     few,
     main,
@@ -300,6 +301,27 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         seeds=3,
     ),
     Experiment(
+        "beyond-sizes",
+        "Generalisation from one training size: ours",
+        OURS,
+        "curves",
+        tuple(
+            Panel(
+                f"Trained on size {TRAINED[train][0]:g}",
+                (
+                    _curve("FovAvg", main("fovavg", train), reference=True),
+                    _curve("FovMax", main("fovmax", train), reference=True),
+                    _curve("FovLSE+", better(train)),
+                    _curve("FovLSE+, wide, shifts", better(train, width=2, shifts=1)),
+                    _curve("CNN, all sizes", all_sizes()),
+                ),
+                (95.0, 100.0),
+            )
+            for train in SINGLE
+        ),
+        seeds=3,
+    ),
+    Experiment(
         "beyond-few",
         "Fewer training samples: ours",
         OURS,
@@ -316,6 +338,23 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         ),
         seeds=3,
         tested=((1.0, 4.0),),
+    ),
+    Experiment(
+        "beyond-cifar",
+        "Rescaled CIFAR-10: ours",
+        OURS,
+        "curves",
+        (
+            Panel(
+                "Trained on the original images, 5 channels",
+                (
+                    _curve("FovAvg", cifar("fovavg", ROOT2), reference=True),
+                    _curve("FovLSE+", better_cifar()),
+                ),
+                (20.0, 100.0),
+            ),
+        ),
+        seeds=3,
     ),
     Experiment(
         "equal-blur",

@@ -6,7 +6,15 @@ from collections.abc import Iterable
 from html import escape
 
 from scalechannels.paper.claims import explained, verdicts
-from scalechannels.paper.comparisons import HEADS, NOTE, comparison_rows, comparisons
+from scalechannels.paper.comparisons import (
+    CIFAR_OVER,
+    NOTE,
+    OVER,
+    cifar_comparisons,
+    comparison_rows,
+    comparisons,
+    heads,
+)
 from scalechannels.paper.document import duration, progress
 from scalechannels.paper.experiments import EXPERIMENTS, experiment
 from scalechannels.paper.figures import IMAGES, draw_panels, with_pictures
@@ -64,7 +72,9 @@ SAYINGS: dict[str, str] = {
     "batch-norm": "The paper reports that both ways of batch norm impair SWMax.",
     "single-channel": "One channel knows the size that it was trained on, and hardly any other.",
     "pretrained": "The weights of one channel, trained alone, in all channels.",
+    "beyond-sizes": "Close-up of figure 5 with our networks, and the plain CNN that learnt all sizes.",
     "beyond-few": "What our network gains where there is little to learn from; not in the paper.",
+    "beyond-cifar": "Figure 15 with our network; not in the paper.",
     "equal-blur": "FovMax with the same blur in all channels, which the paper proposes in a footnote.",
 }
 
@@ -194,11 +204,13 @@ def _deviations(results: Results) -> list[str]:
 
 
 def _beyond(results: Results) -> list[str]:
-    found = [one for one in comparisons(results) if one.by]
-    if not found:
-        return []
+    parts: list[str] = []
+    for made, over in ((comparisons, OVER), (cifar_comparisons, CIFAR_OVER)):
+        found = [one for one in made(results) if one.by]
+        if found:
+            parts.append(html.table(heads(over), comparison_rows(found, over)))
     heading = _heading("beyond", "Beyond the paper: our networks compared")
-    return [heading, html.paragraph(NOTE), html.table(HEADS, comparison_rows(found))]
+    return [heading, html.paragraph(NOTE), *parts] if parts else []
 
 
 def _figure(results: Results, one: Experiment) -> list[str]:

@@ -10,6 +10,7 @@ from made_up import keep
 from scalechannels.cli import main as command
 from scalechannels.paper.comparisons import (
     as_json,
+    cifar_comparisons,
     comparison_rows,
     comparison_text,
     comparisons,
@@ -18,7 +19,7 @@ from scalechannels.paper.comparisons import (
 from scalechannels.paper.document import BEGIN_BEYOND, END, updated
 from scalechannels.paper.experiments import experiment
 from scalechannels.paper.paired import compare
-from scalechannels.paper.plan import SINGLE, all_sizes, better, few, main, seeded
+from scalechannels.paper.plan import ROOT2, SINGLE, all_sizes, better, better_cifar, cifar, few, main, seeded
 from scalechannels.paper.report import report_page
 from scalechannels.paper.reproduce import missing
 from scalechannels.paper.results import RUNS, Results
@@ -54,9 +55,9 @@ def test_what_waits_for_runs_says_so(results: Results) -> None:
     lacking = by_names(results)["FovLSE+", "FovMax"]
     assert lacking.by == {}
     assert "fovmax-mnist-tr1-seed0" in lacking.lacking
-    text = comparison_text(comparisons(results))
-    waiting = [one for one in comparisons(results) if not one.by]
-    assert text.endswith(f"{len(waiting)} of {len(comparisons(results))} wait for runs.")
+    both = comparisons(results) + cifar_comparisons(results)
+    waiting = [one for one in both if not one.by]
+    assert comparison_text(results).endswith(f"{len(waiting)} of {len(both)} wait for runs.")
     assert ["FovLSE+", "FovMax", "–", "–", "–", "–"] in comparison_rows(comparisons(results))
 
 
@@ -82,7 +83,7 @@ def test_they_are_in_the_command_the_page_and_the_document(results: Results, cap
     text = updated(f"before\n{BEGIN_BEYOND}\nold\n{END}\nafter\n", results)
     assert f"| {' | '.join(row)} |" in text
     assert "old" not in text
-    values = next(one for one in as_json(comparisons(results)) if one["other"] == "FovAvg")
+    values = next(one for one in as_json(results) if one["other"] == "FovAvg")
     assert set(values["by"]["[1,4]"]) == {"difference", "interval", "seeds"}
 
 
@@ -91,6 +92,19 @@ def test_without_results_nothing_is_claimed(tmp_path: Path) -> None:
     empty = Results(tmp_path / RUNS)
     assert not any(one.by for one in comparisons(empty))
     assert 'id="beyond"' not in report_page(empty)
+
+
+def test_on_cifar_single_sizes_are_compared(results: Results) -> None:
+    keep(results.folder, better_cifar(), cifar("fovavg", ROOT2))
+    found = cifar_comparisons(Results(results.folder))
+    one = next(one for one in found if one.other == "FovAvg")
+    assert one.by["size 1/2"] == compare(results, [better_cifar()], [cifar("fovavg", ROOT2)], 0.5)
+    assert list(one.by) == ["size 1/2", "size 1", "size 2"]
+    assert not any(other.by for other in found if other.other != "FovAvg")
+    for shown in (comparison_text(Results(results.folder)), report_page(Results(results.folder))):
+        assert "size 1/2" in shown
+        assert str(one.by["size 2"]).replace("-", "−") in shown
+    assert [one["data"] for one in as_json(results)].count("cifar10") == len(found)
 
 
 def test_one_seed_is_never_sure(results: Results) -> None:
