@@ -107,11 +107,14 @@ def heads(over: Iterable[str] = OVER) -> list[str]:
     return ["network", "compared with", *over, "seeds"]
 
 
-def comparison_rows(found: Sequence[Comparison], over: Iterable[str] = OVER) -> list[list[str]]:
+def comparison_rows(
+    found: Sequence[Comparison], over: Iterable[str] = OVER, between: str = ", "
+) -> list[list[str]]:
+    """Cells as text; `between` stands between the seeds of the two networks."""
     rows = []
     for one in found:
         cells = [_cell(one.by[where]) if where in one.by else NONE for where in over]
-        seeds = " and ".join(map(str, next(iter(one.by.values())).seeds)) if one.by else NONE
+        seeds = between.join(map(str, next(iter(one.by.values())).seeds)) if one.by else NONE
         rows.append([one.network, one.other, *cells, seeds])
     return rows
 

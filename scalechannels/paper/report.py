@@ -13,7 +13,6 @@ from scalechannels.paper.comparisons import (
     cifar_comparisons,
     comparison_rows,
     comparisons,
-    heads,
 )
 from scalechannels.paper.document import duration, progress
 from scalechannels.paper.experiments import EXPERIMENTS, experiment
@@ -35,7 +34,7 @@ nav a { display: block; color: var(--first); text-decoration: none; padding: 0.1
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
 .panels > div { max-width: 34rem; } .images > div { min-width: 40rem; }
 .main td { line-height: 1.3; padding: 0.3rem 0.6rem; }
-.main small { color: var(--soft); display: block; white-space: nowrap; }
+td small { color: var(--soft); display: block; white-space: nowrap; }
 .main tr.first-of td { border-top: 2px solid var(--soft); }
 .main th:first-child, .main td:first-child { position: sticky; left: 0; background: var(--ground); }
 .claims td { white-space: normal; text-align: left; vertical-align: top; min-width: 6rem; }
@@ -159,10 +158,10 @@ def _main(rows: Iterable[TableRow]) -> Markup:
         for column in COLUMNS:
             paper = "" if row.paper is None else f"{row.paper[column]:.2f}"
             below = f"{paper} ({signed(row.difference(column))})" if row.ours and paper else paper
-            cells.append(f"<td>{plus_minus(row.ours.get(column))}<small>{below}</small></td>")
+            cells.append(f"<td>{_two_lines(plus_minus(row.ours.get(column)), below)}</td>")
         kind = ' class="first-of"' if row.title != before else ""
         before = row.title
-        label = escape(row.label) + ("" if row.source == "paper" else "<small>ours, not in the paper</small>")
+        label = _two_lines(row.label, "" if row.source == "paper" else "ours, not in the paper")
         body.append(f"<tr{kind}><td>{label}</td>{''.join(cells)}<td>{row.seeds or '–'}</td></tr>")
     return Markup(
         f'<div class="scroll"><table class="main"><thead><tr>{head}</tr></thead>'
@@ -203,12 +202,20 @@ def _deviations(results: Results) -> list[str]:
     return parts
 
 
+def _two_lines(text: str, below: str = "") -> Markup:
+    return Markup(escape(text) + (f"<small>{escape(below)}</small>" if below else ""))
+
+
 def _beyond(results: Results) -> list[str]:
     parts: list[str] = []
     for made, over in ((comparisons, OVER), (cifar_comparisons, CIFAR_OVER)):
         found = [one for one in made(results) if one.by]
         if found:
-            parts.append(html.table(heads(over), comparison_rows(found, over)))
+            rows = (
+                [_two_lines(one, f"against {other}"), *(_two_lines(*cell.split(" ", 1)) for cell in cells)]
+                for one, other, *cells in comparison_rows(found, over, between=" ")
+            )
+            parts.append(html.table(["", *over, "seeds"], rows))
     heading = _heading("beyond", "Beyond the paper: our networks compared")
     return [heading, html.paragraph(NOTE), *parts] if parts else []
 

@@ -117,12 +117,12 @@ def contact_sheet(columns: Sequence[tuple[Tensor, str, bool]], caption: str) -> 
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], marked: Iterable[int] = ()) -> Markup:
-    """Rows of text; the marked ones, by their index, in bold."""
+    """Rows of text or markup; the marked ones, by their index, in bold."""
     bold = set(marked)
     head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
     body = "".join(
         f"<tr{' class=marked' if index in bold else ''}>"
-        + "".join(f"<td>{escape(text)}</td>" for text in row)
+        + "".join(f"<td>{text if isinstance(text, Markup) else escape(text)}</td>" for text in row)
         + "</tr>"
         for index, row in enumerate(rows)
     )

@@ -51,7 +51,7 @@ def as_told(run: RunConfig, size: float) -> float:
         if name == "cnn":
             return 90 - (50 if size < 1 else 60) * abs(math.log2(size))
         gain = 1 if name == "fovmax" and network.ratio < 1.3 else 0
-        peak = {"fovconc": 88, "fovavg": 91, "fovmax": 89}[name] + gain
+        peak = {"fovconc": 88, "fovavg": 91, "fovmax": 89, "fovlse": 92}[name] + gain
         slope = {True: 15, False: 40}[size < 1] if name != "fovconc" else 45
         return peak - slope * abs(math.log2(size))
     if data.samples is not None:

@@ -71,7 +71,7 @@ def test_a_clear_difference_is_marked_and_minus_is_a_minus(results: Results) -> 
                 assert "-" not in cell
     assert rows["FovLSE+", "FovAvg"][0].endswith("*")
     assert not rows["FovLSE+", "FovLSE"][0].endswith("*")  # both are made up alike
-    assert rows["FovLSE+", "FovAvg"][3] == "3 and 3"
+    assert rows["FovLSE+", "FovAvg"][3] == "3, 3"
 
 
 def test_they_are_in_the_command_the_page_and_the_document(results: Results, capsys) -> None:
@@ -79,7 +79,8 @@ def test_they_are_in_the_command_the_page_and_the_document(results: Results, cap
     assert row[:2] == ["FovLSE+", "FovAvg"]
     command(["table", "beyond", "--results", str(results.folder.parent)])
     assert row[2] in capsys.readouterr().out
-    assert row[2] in report_page(results)
+    value, interval = row[2].split(" ", 1)
+    assert f"<td>{value}<small>{interval}</small></td>" in report_page(results)
     text = updated(f"before\n{BEGIN_BEYOND}\nold\n{END}\nafter\n", results)
     assert f"| {' | '.join(row)} |" in text
     assert "old" not in text
@@ -101,9 +102,9 @@ def test_on_cifar_single_sizes_are_compared(results: Results) -> None:
     assert one.by["size 1/2"] == compare(results, [better_cifar()], [cifar("fovavg", ROOT2)], 0.5)
     assert list(one.by) == ["size 1/2", "size 1", "size 2"]
     assert not any(other.by for other in found if other.other != "FovAvg")
-    for shown in (comparison_text(Results(results.folder)), report_page(Results(results.folder))):
-        assert "size 1/2" in shown
-        assert str(one.by["size 2"]).replace("-", "−") in shown
+    value, interval = str(one.by["size 2"]).replace("-", "−").split(" ", 1)
+    assert f"{value} {interval}" in comparison_text(Results(results.folder))
+    assert f"{value}<small>{interval}" in report_page(Results(results.folder))
     assert [one["data"] for one in as_json(results)].count("cifar10") == len(found)
 
 
@@ -111,7 +112,7 @@ def test_one_seed_is_never_sure(results: Results) -> None:
     for path in results.folder.glob("fovavg-mnist-tr?-seed[12]-*.json"):
         path.unlink()
     rows = {tuple(row[:2]): row[2:] for row in comparison_rows(comparisons(Results(results.folder)))}
-    assert rows["FovLSE+", "FovAvg"][3] == "3 and 1"
+    assert rows["FovLSE+", "FovAvg"][3] == "3, 1"
     assert not rows["FovLSE+", "FovAvg"][0].endswith("*")
 
 
