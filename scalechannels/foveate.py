@@ -22,6 +22,9 @@ from scalechannels.scales import ScaleGrid
 
 Outside = Literal["border", "reflect", "constant"]
 
+TOGETHER = 4
+"""So many channels share a product of anti-aliased windows: an octave of the usual grid."""
+
 
 class Foveate(nn.Module):
     """Images (B, C, H, W) to a stack of windows (B, S, C, n, n), one for each scale of the grid.
@@ -190,7 +193,7 @@ class _Axis:
         self, images: Tensor, spacing: Tensor, axis: int, length: int, centre: Tensor | None
     ) -> None:
         self.size = images.shape[2 + axis]
-        self.length = length
+        self.length, self.centred = length, centre is None
         kind: dict[str, Any] = {"dtype": images.dtype, "device": images.device}
         self.spacing = spacing.to(**kind)[..., None]  # (S, 1) or (B, S, 1)
         middle = torch.full((1,), (self.size - 1) / 2, **kind) if centre is None else centre.to(**kind)
@@ -225,23 +228,51 @@ def _weighted(
 ) -> Tensor:
     """The same lattice by dense weights, which can hold any kernel; separable, so one matrix an axis."""
     rows, columns = (_weights(axis, grid, outside, antialias, blur) for axis in axes)  # (b, S, h, H) …
-    if len(rows) == 1:
-        return torch.einsum("shy,bcyx,swx->bschw", rows[0], images, columns[0])
-    return torch.einsum("bshy,bcyx,bswx->bschw", rows, images, columns)
+    if len(rows) > 1:
+        return torch.einsum("bshy,bcyx,bswx->bschw", rows, images, columns)
+    parts = []
+    for channels, widest in _parts(axes[0]):
+        down, across = (
+            slice(None) if widest is None else _reached(axis.size, axis.length, widest, blur) for axis in axes
+        )
+        of_rows, of_columns = rows[0, channels, :, down], columns[0, channels, :, across]
+        parts.append(torch.einsum("shy,bcyx,swx->bschw", of_rows, images[:, :, down, across], of_columns))
+    return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+
+
+def _parts(axis: _Axis) -> list[tuple[slice, float | None]]:
+    """Neighbouring channels that are multiplied together, each part with the largest σ in it.
+
+    A channel of small σ reaches a small part of the image, and dense weights would multiply the rest by zero.
+    None: any pixel may be reached, or the scales are known to a graph or a GPU alone, which has no need.
+    """
+    spacing = axis.spacing[..., 0]  # (S,) or (B, S)
+    on_cpu = spacing.device.type == "cpu" and not torch.compiler.is_compiling()
+    if not on_cpu or not axis.centred or spacing.ndim > 1:
+        return [(slice(None), None)]
+    factors = spacing.tolist()
+    firsts = range(0, len(factors), TOGETHER)
+    return [(slice(first, first + TOGETHER), max(factors[first : first + TOGETHER])) for first in firsts]
 
 
 def _within_reach(images: Tensor, grid: ScaleGrid, size: tuple[int, int], blur: float | None) -> Tensor:
-    """The images without what no window reaches: dense weights would multiply it all by zero.
+    """The images without what no window reaches."""
+    down, across = (
+        _reached(pixels, length, grid.maximum, blur)
+        for pixels, length in zip(images.shape[2:], size, strict=True)
+    )
+    return images[:, :, down, across]
 
-    As much is cut on both sides, so that the centre stays the centre.
+
+def _reached(pixels: int, length: int, sigma: float, blur: float | None) -> slice:
+    """Which pixels of an axis the window of scale σ about its centre can read.
+
+    As many are left out on both sides, so that the centre stays the centre.
     """
     margin = 0 if blur is None else len(discrete_gaussian_kernel(blur)) // 2
-    for axis, length in enumerate(size, start=2):
-        pixels = images.shape[axis]
-        reach = grid.maximum * ((length - 1) / 2 + margin) + max(1.0, grid.maximum) + 1
-        spare = max(0, math.floor((pixels - 1) / 2 - reach))
-        images = images.narrow(axis, spare, pixels - 2 * spare)
-    return images
+    reach = sigma * ((length - 1) / 2 + margin) + max(1.0, sigma) + 1
+    spare = max(0, math.floor((pixels - 1) / 2 - reach))
+    return slice(spare, pixels - spare)
 
 
 def _weights(axis: _Axis, grid: ScaleGrid, outside: Outside, antialias: bool, blur: float | None) -> Tensor:

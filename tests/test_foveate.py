@@ -88,6 +88,24 @@ def test_a_part_of_the_channels_is_that_part_of_the_stack(blur: float | None):
         torch.testing.assert_close(foveate(images, None, channels), whole[:, [1, 3]], rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "options", [{"antialias": True}, {"blur": 1.0}, {"antialias": True, "blur": 2.0}], ids=str
+)
+@pytest.mark.parametrize("outside", ["border", "reflect", "constant"])
+def test_channels_multiplied_octave_by_octave_are_those_multiplied_at_once(
+    options, outside: str, monkeypatch
+):
+    """Fine channels see the middle of the image alone; in whatever order, and not where centres are given."""
+    torch.manual_seed(0)
+    foveate = Foveate(ScaleGrid(0.25, 8, ratio=2**0.5), 7, outside=outside, **options)
+    image, order = torch.randn(1, 2, 61, 90, dtype=torch.float64), torch.tensor([10, 0, 3, 9, 1, 1, 5])
+    ways = ({}, {"channels": order}, {"centres": torch.tensor([[3.0, 80.0]], dtype=torch.float64)})
+    octaves = [foveate(image, **way) for way in ways]
+    monkeypatch.setattr("scalechannels.foveate._parts", lambda axis: [(slice(None), None)])
+    for windows, way in zip(octaves, ways, strict=True):
+        torch.testing.assert_close(windows, foveate(image, **way), rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("shape", [(), (3, 2), (1, 2), (2, 2, 1)], ids=str)
 def test_bad_channels_are_named(shape):
     with pytest.raises(ValueError, match=r"\(R,\) or \(2, R\), R places in the grid, got "):
