@@ -276,7 +276,8 @@ def test_it_is_not_saved_but_the_network_is(tmp_path: Path) -> None:
 
 
 def test_by_default_all_channels_up_to_the_coarse_neighbours_are_refined() -> None:
-    fast = CoarseToFine(fovlse(ScaleGrid(0.5, 8, ratio=2**0.25)), 3)
+    fast = CoarseToFine(fovlse(ScaleGrid(0.5, 8, ratio=2**0.25)))
+    assert (fast.step, fast.sure) == (3, 0.85)  # as docs/cost.md measured it
     assert fast.coarse.tolist() == [0, 3, 6, 9, 12, 15]
     assert sorted(fast.fine[2, 2].tolist()) == [4, 5, 7, 8]
     assert sorted(fast.fine[1, 4].tolist()) == [2, 4, 11, 13]
@@ -289,7 +290,9 @@ def test_by_default_all_channels_up_to_the_coarse_neighbours_are_refined() -> No
 def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(0)
-    fovlse(ScaleGrid(0.5, 2, ratio=2**0.25)).save_pretrained("net")
+    network = fovlse(ScaleGrid(0.5, 2, ratio=2**0.25))
+    network.backbone.classifier.weight.data.mul_(200)  # sure enough not to be refined unless asked to
+    network.save_pretrained("net")
     cnn().save_pretrained("plain")
     return tmp_path
 
@@ -322,9 +325,10 @@ def test_predict_coarsely_refines_every_image(saved: Path, capsys: pytest.Captur
     Image.fromarray((image * 255).round().clamp(0, 255).byte().numpy()).save("digit.png")
     main(["predict", "net", "digit.png", "--coarse", "4", "--out", "p.json"])
     (said,) = json.loads(Path("p.json").read_text())
-    fast = CoarseToFine(scalechannels.load("net"), 4, sure=1.0)
+    image, network = as_digits(read_image(Path("digit.png"), grey=True))[None], scalechannels.load("net")
     with torch.inference_mode():
-        logits = fast(as_digits(read_image(Path("digit.png"), grey=True))[None])
+        logits, unrefined = CoarseToFine(network, 4, sure=1.0)(image), CoarseToFine(network, 4)(image)
+    assert not logits.equal(unrefined)
     assert said["class"] == str(int(logits.argmax()))
     assert said["probability"] == pytest.approx(float(logits.softmax(1).max()), abs=1e-6)
     with pytest.raises(SystemExit):

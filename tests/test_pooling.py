@@ -13,7 +13,12 @@ from scalechannels import (
     MaxOverScales,
     MeanOverScales,
     MeanProbabilityOverScales,
+    ScaleChannelNetwork,
+    ScaleGrid,
+    fovmax,
+    swmax,
 )
+from scalechannels.residual import ResidualBackbone
 
 CHANNELS = torch.tensor([[[1.0, -2.0], [3.0, 0.0], [-1.0, 4.0]]], dtype=torch.float64)  # (1, 3, 2)
 SYMMETRIC = [MaxOverScales(), MeanOverScales(), LogMeanExpOverScales()]
@@ -125,3 +130,18 @@ def test_the_gradient_of_a_maximum_goes_to_one_of_those_that_tie():
     channels = torch.tensor([[[2.0], [5.0], [5.0]]], requires_grad=True)
     MaxOverScales()(channels).sum().backward()
     assert channels.grad.flatten().tolist() == [0.0, 1.0, 0.0]
+
+
+def test_no_network_asks_for_the_places_that_equal_a_maximum_where_it_learns(monkeypatch):
+    """See `winner`: compiled, in bfloat16, there may be none."""
+    grid, image = ScaleGrid.of(1, 2), torch.randn(2, 1, 40, 40)
+    backbone = ResidualBackbone(2, channels=1)
+    networks = [
+        fovmax(grid),
+        swmax(grid),
+        swmax(grid, norm="each"),
+        ScaleChannelNetwork(backbone, grid, MaxOverScales()),
+    ]
+    monkeypatch.setattr(torch.Tensor, "amax", lambda *_: pytest.fail("amax"))
+    for network in networks:
+        network(image).sum().backward()

@@ -110,7 +110,7 @@ def evaluate_folder(
     }
 
 
-def open_network(folder: Path, coarse: int | None = None, **how: Any) -> Any:
+def open_network(folder: Path, coarse: int | None = None, sure: float | None = None) -> Any:
     """The network of a folder, coarse to fine where asked for.
 
     A run that is not done yet is told from a folder without a network.
@@ -125,6 +125,7 @@ def open_network(folder: Path, coarse: int | None = None, **how: Any) -> Any:
             f"--config {folder / CONFIG} --out {folder.parent}"
         )
     network = scalechannels.load(folder)
+    how = {} if sure is None else {"sure": sure}
     return network if coarse is None else CoarseToFine(network, coarse, **how)  # type: ignore[arg-type]
 
 

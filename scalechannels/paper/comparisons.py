@@ -20,11 +20,12 @@ from scalechannels.training.config import RunConfig
 
 OVER: dict[str, str | Size] = {over: over for over in ("[1,4]", "[1/2,4]", "[1/2,8]")}
 CIFAR_OVER: dict[str, str | Size] = {"size 1/2": 0.5, "size 1": 1.0, "size 2": 2.0}
+CIFAR_TITLE = "Rescaled CIFAR-10, 5 channels unless another number is given, trained on the original images:"
 NOTE = (
     "How many percentage points the network is above the other, with its paired 95 % interval over seeds and "
-    "test images; * where the interval leaves out 0 and both have several seeds. Means over the training "
-    "sizes 1, 2 and 4, but for the CNN that learnt all sizes; few samples were learnt and tested at all "
-    "sizes in [1,4]."
+    "test images; * where the interval leaves out 0 and both have several seeds. Digits: means over the "
+    "training sizes 1, 2 and 4, but for the CNN that learnt all sizes; few samples were learnt and tested at "
+    "all sizes in [1,4]."
 )
 
 
@@ -131,7 +132,7 @@ def comparison_text(results: Results, form: TextForm = "text") -> str:
     waiting = f" {sum(lacking)} of {len(lacking)} wait for runs." if any(lacking) else ""
     parts = [
         columns(heads(), comparison_rows(mnist), form),
-        "Rescaled CIFAR-10, 5 channels:",
+        CIFAR_TITLE,
         columns(heads(CIFAR_OVER), comparison_rows(cifar10, CIFAR_OVER), form),
         NOTE + waiting,
     ]

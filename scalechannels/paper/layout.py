@@ -49,7 +49,7 @@ def main_text(rows: Sequence[TableRow], form: TextForm = "text") -> str:
             "(ours): a network that the paper does not have."
         )
         return markdown(heads, body) + f"\n\n{note}"
-    width, part = max(len(row.label) + 1 for row in rows), (14, 7, 7)
+    width, part = max((len(row.label) + 1 for row in rows), default=0), (14, 7, 7)
     lines = [
         " " * width + "".join(f"{column:^{sum(part)}}" for column in COLUMNS),
         " " * width + f"{'ours':>{part[0]}}{'paper':>{part[1]}}{'diff':>{part[2]}}" * len(COLUMNS),

@@ -8,6 +8,7 @@ from html import escape
 from scalechannels.paper.claims import explained, verdicts
 from scalechannels.paper.comparisons import (
     CIFAR_OVER,
+    CIFAR_TITLE,
     NOTE,
     OVER,
     cifar_comparisons,
@@ -208,13 +209,14 @@ def _two_lines(text: str, below: str = "") -> Markup:
 
 def _beyond(results: Results) -> list[str]:
     parts: list[str] = []
-    for made, over in ((comparisons, OVER), (cifar_comparisons, CIFAR_OVER)):
+    for title, made, over in ((None, comparisons, OVER), (CIFAR_TITLE, cifar_comparisons, CIFAR_OVER)):
         found = [one for one in made(results) if one.by]
         if found:
             rows = (
                 [_two_lines(one, f"against {other}"), *(_two_lines(*cell.split(" ", 1)) for cell in cells)]
                 for one, other, *cells in comparison_rows(found, over, between=" ")
             )
+            parts += [html.paragraph(title)] if title else []
             parts.append(html.table(["", *over, "seeds"], rows))
     heading = _heading("beyond", "Beyond the paper: our networks compared")
     return [heading, html.paragraph(NOTE), *parts] if parts else []

@@ -85,7 +85,8 @@ def cut_places(place: Tensor, size: int, share: Tensor, canvas: int) -> Tensor:
 def mirrored_places(place: Tensor, size: int | Tensor) -> Tensor:
     """Whole places brought back into 0 … size − 1 by mirroring, the edge not repeated, as Foveate does it."""
     last = size - 1
-    beyond = place.remainder(2 * last) - last
+    period = 2 * last + (last == 0)  # a single pixel is its own mirror
+    beyond = place.remainder(period) - last
     return last - torch.maximum(beyond, -beyond)  # with abs it would not compile
 
 

@@ -9,6 +9,7 @@ from made_up import keep
 
 from scalechannels.cli import main as command
 from scalechannels.paper.comparisons import (
+    CIFAR_OVER,
     as_json,
     cifar_comparisons,
     comparison_rows,
@@ -19,7 +20,18 @@ from scalechannels.paper.comparisons import (
 from scalechannels.paper.document import BEGIN_BEYOND, END, updated
 from scalechannels.paper.experiments import experiment
 from scalechannels.paper.paired import compare
-from scalechannels.paper.plan import ROOT2, SINGLE, all_sizes, better, better_cifar, cifar, few, main, seeded
+from scalechannels.paper.plan import (
+    ROOT2,
+    ROOT4,
+    SINGLE,
+    all_sizes,
+    better,
+    better_cifar,
+    cifar,
+    few,
+    main,
+    seeded,
+)
 from scalechannels.paper.report import report_page
 from scalechannels.paper.reproduce import missing
 from scalechannels.paper.results import RUNS, Results
@@ -101,11 +113,20 @@ def test_on_cifar_single_sizes_are_compared(results: Results) -> None:
     one = next(one for one in found if one.other == "FovAvg")
     assert one.by["size 1/2"] == compare(results, [better_cifar()], [cifar("fovavg", ROOT2)], 0.5)
     assert list(one.by) == ["size 1/2", "size 1", "size 2"]
-    assert not any(other.by for other in found if other.other != "FovAvg")
+    others = {"FovMax": cifar("fovmax", ROOT2), "FovAvg, 9 channels": cifar("fovavg", ROOT4)}
+    for other in found:
+        if other is not one:
+            assert other.by == {}
+            assert seeded(others[other.other], 0).resolve("cuda").name.split("-seed")[0] in other.lacking
+            keep(results.folder, others[other.other])
+    assert all(one.by for one in cifar_comparisons(Results(results.folder)))
+    assert "CIFAR-10" in report_page(Results(results.folder))
     value, interval = str(one.by["size 2"]).replace("-", "−").split(" ", 1)
     assert f"{value} {interval}" in comparison_text(Results(results.folder))
     assert f"{value}<small>{interval}" in report_page(Results(results.folder))
-    assert [one["data"] for one in as_json(results)].count("cifar10") == len(found)
+    told = [one for one in as_json(Results(results.folder)) if one["data"] == "cifar10"]
+    assert [one["other"] for one in told] == [one.other for one in found]
+    assert all(list(one["by"]) == list(CIFAR_OVER) for one in told)
 
 
 def test_one_seed_is_never_sure(results: Results) -> None:

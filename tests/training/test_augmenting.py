@@ -287,3 +287,9 @@ def test_a_plain_networks_images_can_be_compiled(options) -> None:
     canvas = torch.compile(augment, fullgraph=True)(seen)
     assert canvas.shape == seen.shape
     assert torch.isin(canvas, seen).all()
+
+
+def test_a_single_row_of_pixels_is_its_own_mirror() -> None:
+    seen = images(height=1)
+    for options in ({"crops": 2}, {"flips": True}, {"visible": 0.5}):
+        assert torch.isin(Augment(None, **options)(seen), seen).all()
