@@ -22,9 +22,6 @@ from scalechannels.scales import ScaleGrid
 
 Outside = Literal["border", "reflect", "constant"]
 
-TOGETHER = 4
-"""So many channels share a product of anti-aliased windows: an octave of the usual grid."""
-
 
 class Foveate(nn.Module):
     """Images (B, C, H, W) to a stack of windows (B, S, C, n, n), one for each scale of the grid.
@@ -251,8 +248,13 @@ def _parts(axis: _Axis) -> list[tuple[slice, float | None]]:
     if not on_cpu or not axis.centred or spacing.ndim > 1:
         return [(slice(None), None)]
     factors = spacing.tolist()
-    firsts = range(0, len(factors), TOGETHER)
-    return [(slice(first, first + TOGETHER), max(factors[first : first + TOGETHER])) for first in firsts]
+    octaves: list[list[int]] = []  # the channels of each; alone, more calls would cost what they save
+    for channel, sigma in enumerate(factors):
+        if octaves and 1 <= sigma / factors[octaves[-1][0]] < 1.999:
+            octaves[-1].append(channel)
+        else:
+            octaves.append([channel])
+    return [(slice(one[0], one[-1] + 1), max(factors[channel] for channel in one)) for one in octaves]
 
 
 def _within_reach(images: Tensor, grid: ScaleGrid, size: tuple[int, int], blur: float | None) -> Tensor:
