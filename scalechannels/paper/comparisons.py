@@ -14,13 +14,16 @@ from typing import Any
 from scalechannels.paper.experiments import experiment
 from scalechannels.paper.layout import NONE, TextForm, columns
 from scalechannels.paper.paired import Paired, Size, compare
-from scalechannels.paper.plan import ROOT2, SAMPLES, SINGLE, better_cifar, cifar, seeded
+from scalechannels.paper.plan import ROOT2, SAMPLES, SINGLE, better_cifar, cifar, residual_cifar, seeded
 from scalechannels.paper.results import NotEnoughRunsError, Results
 from scalechannels.training.config import RunConfig
 
 OVER: dict[str, str | Size] = {over: over for over in ("[1,4]", "[1/2,4]", "[1/2,8]")}
 CIFAR_OVER: dict[str, str | Size] = {"size 1/2": 0.5, "size 1": 1.0, "size 2": 2.0}
-CIFAR_TITLE = "Rescaled CIFAR-10, 5 channels unless another number is given, trained on the original images:"
+CIFAR_TITLE = (
+    "Rescaled CIFAR-10, 5 channels unless another number is given, trained on the original images; with the "
+    "residual backbone they were mirrored and shifted:"
+)
 NOTE = (
     "How many percentage points the network is above the other, with its paired 95 % interval over seeds and "
     "test images; * where the interval leaves out 0 and both have several seeds. Digits: means over the "
@@ -65,15 +68,18 @@ def comparisons(results: Results) -> list[Comparison]:
 @lru_cache(maxsize=4)
 def cifar_comparisons(results: Results) -> list[Comparison]:
     """The same on rescaled CIFAR-10."""
-    others = {
+    networks = {
+        "FovLSE+": better_cifar(),
         "FovAvg": cifar("fovavg", ROOT2),
         "FovAvg, 9 channels": cifar("fovavg"),
         "FovMax": cifar("fovmax", ROOT2),
+        "FovLSE+, residual": residual_cifar("fovlse"),
+        "FovAvg, residual": residual_cifar("fovavg"),
+        "CNN, residual": residual_cifar("cnn"),
     }
-    return [
-        _compared(results, ("FovLSE+", name), ((better_cifar(),), (other,)), CIFAR_OVER)
-        for name, other in others.items()
-    ]
+    pairs = [("FovLSE+", other) for other in ("FovAvg", "FovAvg, 9 channels", "FovMax")]
+    pairs += [("FovLSE+, residual", other) for other in ("FovAvg, residual", "CNN, residual", "FovLSE+")]
+    return [_compared(results, pair, [(networks[name],) for name in pair], CIFAR_OVER) for pair in pairs]
 
 
 def without_errors(results: Results, seeds: int) -> list[RunConfig]:
@@ -94,7 +100,7 @@ def _runs(title: str) -> tuple[RunConfig, ...]:
 def _compared(
     results: Results,
     names: Sequence[str],
-    runs: tuple[Sequence[RunConfig], Sequence[RunConfig]],
+    runs: Sequence[Sequence[RunConfig]],
     over: Mapping[str, str | Size],
 ) -> Comparison:
     try:

@@ -30,6 +30,7 @@ from scalechannels.paper.plan import (
     main,
     mnist,
     normed,
+    residual_cifar,
 )
 from scalechannels.training.config import NetworkName, RunConfig
 
@@ -244,7 +245,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "curves",
         (
             Panel(
-                "The SWMax network, 5 channels on [1, 4], trained on size 2",
+                "SWMax, 5 channels on [1, 4], trained on size 2",
                 (
                     _curve(
                         "without batch norm",
@@ -350,6 +351,15 @@ EXPERIMENTS: tuple[Experiment, ...] = (
                 (
                     _curve("FovAvg", cifar("fovavg", ROOT2), reference=True),
                     _curve("FovLSE+", better_cifar()),
+                ),
+                (20.0, 100.0),
+            ),
+            Panel(
+                "Residual backbone, mirrored and shifted",
+                (
+                    _curve("FovAvg", residual_cifar("fovavg"), reference=True),
+                    _curve("FovLSE+", residual_cifar("fovlse")),
+                    _curve("CNN", residual_cifar("cnn")),
                 ),
                 (20.0, 100.0),
             ),

@@ -30,6 +30,7 @@ from scalechannels.paper.plan import (
     cifar,
     few,
     main,
+    residual_cifar,
     seeded,
 )
 from scalechannels.paper.report import _beyond, report_page
@@ -113,12 +114,19 @@ def test_on_cifar_single_sizes_are_compared(results: Results) -> None:
     one = next(one for one in found if one.other == "FovAvg")
     assert one.by["size 1/2"] == compare(results, [better_cifar()], [cifar("fovavg", ROOT2)], 0.5)
     assert list(one.by) == ["size 1/2", "size 1", "size 2"]
-    others = {"FovMax": cifar("fovmax", ROOT2), "FovAvg, 9 channels": cifar("fovavg", ROOT4)}
+    waiting = {
+        ("FovLSE+", "FovAvg, 9 channels"): cifar("fovavg", ROOT4),
+        ("FovLSE+", "FovMax"): cifar("fovmax", ROOT2),
+        ("FovLSE+, residual", "FovAvg, residual"): residual_cifar("fovlse"),
+        ("FovLSE+, residual", "CNN, residual"): residual_cifar("fovlse"),
+        ("FovLSE+, residual", "FovLSE+"): residual_cifar("fovlse"),
+    }
+    assert {(other.network, other.other) for other in found if not other.by} == set(waiting)
     for other in found:
         if other is not one:
-            assert other.by == {}
-            assert seeded(others[other.other], 0).resolve("cuda").name.split("-seed")[0] in other.lacking
-            keep(results.folder, others[other.other])
+            missing = seeded(waiting[other.network, other.other], 0)
+            assert missing.resolve("cuda").name.split("-seed")[0] in other.lacking
+    keep(results.folder, *waiting.values(), residual_cifar("fovavg"), residual_cifar("cnn"))
     assert all(one.by for one in cifar_comparisons(Results(results.folder)))
     value, interval = str(one.by["size 2"]).replace("-", "−").split(" ", 1)
     assert f"{value} {interval}" in comparison_text(Results(results.folder))
