@@ -6,8 +6,8 @@ A channel of scale σ sees an object of size s at the relative scale σ/s. Train
 1/2 to 8, a network met relative scales from 1/8 to 2; tested at size 1/2 its channels lie at 1 to 16, and
 most of them show what it never learnt to say nothing about. For runs on one size of MNIST Large Scale, or on
 CIFAR-10 with `data.hold_out`: accuracy at each size (validation images), pooled over all channels, and over
-those alone whose relative scale was met, which needs to know the size; and the logits' spread over classes in
-the channels that were not met.
+those alone whose relative scale was met, which needs to know the size; and how loud the two groups are: the
+standard deviation, over classes, of the sum of their logits.
 """
 
 from __future__ import annotations
@@ -49,15 +49,16 @@ def measure(folder: Path, images: int) -> None:
     data, scales = open_data(config.data), torch.tensor(list(network.grid))
     beyond = config.network.ratio**config.training.beyond
     print(f"{config.network.name}, trained on size {trained:g} in batches of {config.training.batch}")
-    print(f"{'size':>6}{'all channels':>14}{'those met':>11}{'not met':>9}{'their spread':>14}")
+    print(f"{'size':>6}{'all channels':>14}{'those met':>11}{'not met':>9}{'loud: met':>12}{'not met':>9}")
     for size in SIZES[config.data.name]:
         test = data.testing(size, "validation")
         parts = [network.channel_logits(part) for part in test.images[:images].split(250)]
         channels, labels = torch.cat(parts), test.labels[:images]  # (N, S, K), (N,)
         known = met(scales, size, trained, beyond)
         pooled = [accuracy(network.pool_channels(c), labels) for c in (channels, channels[:, known])]
-        spread = float(channels[:, ~known].std(2).mean()) if not known.all() else float("nan")
-        print(f"{size:6.3g}{pooled[0]:14.2f}{pooled[1]:11.2f}{int((~known).sum()):9d}{spread:14.2f}")
+        loud = [float(channels[:, group].sum(1).std(1).mean()) for group in (known, ~known)]
+        new = int((~known).sum())
+        print(f"{size:6.3g}{pooled[0]:14.2f}{pooled[1]:11.2f}{new:9d}{loud[0]:12.1f}{loud[1]:9.1f}")
 
 
 def main() -> None:

@@ -42,7 +42,7 @@ DEVIATIONS: dict[str, Deviation] = {
         "features 92.9, with a window at every channel's centre 96.4, and with 8 pixels of border around "
         "each rescaled image 97.7. Without the border the channel of an object that fills the image has one"
         " window and no room to shift. Other first weights (He's 92.3, Glorot's 92.6 where PyTorch's had "
-        "92.9) change little. Runs: results/deviations.",
+        "92.9; one draw each) change little. Runs: results/deviations.",
     ),
     "ranking-table5": Deviation(
         "FovMax 99.27, FovAvg 99.26, FovConc 97.31, SWMax 97.30, CNN 93.92; SWMax is not above FovConc",
@@ -59,7 +59,7 @@ DEVIATIONS: dict[str, Deviation] = {
     ),
     "cifar-fovavg": Deviation(
         "61.8 at 1/2, 51.4 at 2 (ratio 2^(1/4))",
-        "Two things that the paper does not tell give its figures together: training images that are "
+        "Two things that the paper does not tell bring it close to its figures: training images that are "
         "mirrored and shifted by up to 4 pixels at random, and test images rescaled without anti-aliasing "
         "(ours: bicubic, anti-aliased below 1). On validation images (40,000 others learnt in 30 epochs, "
         "ratio √2, one seed) FovAvg then has 69.7 at 1/2, 85.7 at 1 and 50.7 at 2; with mirrored and shifted"
