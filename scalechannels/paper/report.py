@@ -22,10 +22,11 @@ from scalechannels.paper.layout import RANKING_HEADS, curve_text, plus_minus, ra
 from scalechannels.paper.plan import NETWORKS, OURS, Experiment
 from scalechannels.paper.published import COLUMNS, RANKINGS
 from scalechannels.paper.results import Result, Results
-from scalechannels.paper.tables import TableRow, curve_tables, main_table, ranking
+from scalechannels.paper.tables import TableRow, channels, curve_tables, main_table, ranking
 from scalechannels.report import page as html
 from scalechannels.report.page import Markup
 from scalechannels.report.theme import svg
+from scalechannels.training.config import NetworkName
 
 STYLE = """<style>
 main { max-width: 68rem; }
@@ -274,20 +275,19 @@ def _made(results: Results) -> list[str]:
 
 
 def _costs(found: Iterable[Result]) -> list[list[str]]:
-    from scalechannels.paper.tables import channels
-
-    groups: dict[tuple[str, str, int], list[Result]] = {}
+    groups: dict[tuple[NetworkName, str, int, int], list[Result]] = {}
     for result in found:
-        config = result.config
-        groups.setdefault((config.network.name, config.data.name, channels(config)), []).append(result)
+        network, data = result.config.network.name, result.config.data.name
+        key = (network, data, channels(result.config), int(result.values["parameters"]))
+        groups.setdefault(key, []).append(result)
     return [
         [
-            NETWORKS.get(name, name),  # type: ignore[call-overload]
+            NETWORKS.get(network, "FovLSE"),
             data,
             str(count),
             str(len(group)),
-            f"{group[0].values['parameters']:,}",
+            f"{parameters:,}",
             f"{sum(result.seconds for result in group) / len(group):.1f}",
         ]
-        for (name, data, count), group in groups.items()
+        for (network, data, count, parameters), group in groups.items()
     ]

@@ -10,7 +10,9 @@ from made_up import made_up, write
 
 from scalechannels.cli import main
 from scalechannels.paper.document import BEGIN, END, updated
+from scalechannels.paper.plan import better
 from scalechannels.paper.plan import main as run_of
+from scalechannels.paper.report import _costs
 from scalechannels.paper.results import RUNS, Results, results_folder
 
 ROOT = Path(__file__).parents[2]
@@ -131,6 +133,16 @@ def test_the_report_is_one_page_with_everything(tmp_path: Path, capsys: pytest.C
     for words in ("99.36 ± 0.06", "99.36 (0.00)", "NVIDIA H200", "commit e1f03a7", "Where we differ"):
         assert words in text
     assert len(text) < 5_000_000
+
+
+def test_networks_of_different_width_have_costs_of_their_own() -> None:
+    narrow, wide = made_up(better("tr2")), made_up(better("tr2", width=2))
+    wide.values["parameters"] = 272_386
+    wide.values["seconds"]["training"] *= 3
+    assert _costs([narrow, wide, narrow]) == [
+        ["FovLSE", "mnist", "17", "2", "68,870", "12.0"],  # (2 + 20) / 2 and 1
+        ["FovLSE", "mnist", "17", "1", "272,386", "32.0"],
+    ]
 
 
 @pytest.mark.parametrize("name", ["reproduce", "beyond"])
