@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+from command_line import run
 
-from scalechannels.cli import main
 from scalechannels.commands import ending
 from scalechannels.training import datasets
 from scalechannels.training.config import RunConfig
@@ -26,14 +26,6 @@ ratio = 1.4142135623730951
 [training]
 epochs = 2
 """
-
-
-def run(*words: object) -> int:
-    try:
-        main([str(word) for word in words])
-    except SystemExit as ended:
-        return int(ended.code or 0)
-    return 0
 
 
 @pytest.fixture

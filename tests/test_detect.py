@@ -4,11 +4,13 @@ import json
 import shutil
 import struct
 import zlib
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from command_line import run as run_command
 from PIL import Image
 
 from scalechannels import MaxOverScales, ScaleChannelNetwork, ScaleGrid, cnn, fovavg
@@ -20,13 +22,7 @@ from scalechannels.commands.predict import as_digits
 from scalechannels.overlay import AT_EDGE, FOUND, draw
 from scalechannels.shipped import find_network
 
-
-def run(*words: object) -> int:
-    try:
-        main(["detect", *(str(word) for word in words)])
-    except SystemExit as ended:
-        return int(ended.code or 0)
-    return 0
+run = partial(run_command, "detect")
 
 
 def generate(*words: object) -> None:

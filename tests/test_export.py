@@ -2,6 +2,7 @@
 
 import builtins
 import json
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
+from command_line import run as run_command
 from torch import Tensor, nn
 
 from scalechannels import (
@@ -27,7 +29,6 @@ from scalechannels import (
     swmax,
 )
 from scalechannels.backbones import ConvBackbone
-from scalechannels.cli import main
 from scalechannels.dense import DenseNetwork
 from scalechannels.export import ExportError, export_onnx
 from scalechannels.pretrained import Network
@@ -286,12 +287,7 @@ def test_bad_options_are_named(options: dict, message: str, tmp_path: Path):
 # The command
 
 
-def command(*words: object) -> int:
-    try:
-        main(["export", *(str(word) for word in words)])
-    except SystemExit as ended:
-        return int(ended.code or 0)
-    return 0
+command = partial(run_command, "export")
 
 
 def test_the_command_exports_a_saved_network(

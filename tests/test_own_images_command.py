@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from command_line import run
 from PIL import Image
 
-from scalechannels.cli import main
 from scalechannels.report.own_images import verdict
 from scalechannels.training.config import RunConfig
 
@@ -24,14 +24,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     torch.set_num_threads(1)  # tensors this small gain nothing from threads
     yield tmp_path
     torch.set_num_threads(before)
-
-
-def run(*words: object) -> int:
-    try:
-        main([str(word) for word in words])
-    except SystemExit as ended:
-        return int(ended.code or 0)
-    return 0
 
 
 def save(path: Path, image: Image.Image, **options: object) -> Path:

@@ -3,24 +3,19 @@
 import csv
 import io
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+from command_line import run as run_command
 from PIL import Image
 
 from scalechannels import ScaleGrid, cnn, fovlse, scale_contributions
-from scalechannels.cli import main
 from scalechannels.commands.predict import Prediction, as_digits, edge_warnings
 from scalechannels.data.strokes import BACKGROUND, strokes
 
-
-def run(*words: object) -> int:
-    try:
-        main(["predict", *(str(word) for word in words)])
-    except SystemExit as ended:
-        return int(ended.code or 0)
-    return 0
+run = partial(run_command, "predict")
 
 
 def rows(text: str) -> list[dict[str, str]]:

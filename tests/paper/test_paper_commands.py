@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from command_line import run
 from made_up import made_up, write
 
-from scalechannels.cli import main
 from scalechannels.paper.document import BEGIN, END, updated
 from scalechannels.paper.plan import better
 from scalechannels.paper.plan import main as run_of
@@ -16,14 +16,6 @@ from scalechannels.paper.report import _costs
 from scalechannels.paper.results import RUNS, Results, results_folder
 
 ROOT = Path(__file__).parents[2]
-
-
-def run(*words: object) -> int:
-    try:
-        main([str(word) for word in words])
-    except SystemExit as ended:
-        return int(ended.code or 0)
-    return 0
 
 
 @pytest.fixture
