@@ -277,7 +277,11 @@ def test_pictures_are_taken_and_bad_ones_named(open_page: Open):
     paper[40:160, 72:88] = 20
     buffer = io.BytesIO()
     Image.fromarray(paper).save(buffer, "PNG")
-    page.set_input_files("#file", {"name": "one.png", "mimeType": "image/png", "buffer": buffer.getvalue()})
+    with page.expect_response("**/api/picture") as taken:  # its answer must not pass for that of the next one
+        page.set_input_files(
+            "#file", {"name": "one.png", "mimeType": "image/png", "buffer": buffer.getvalue()}
+        )
+    assert taken.value.status == 200
     until(page.locator("#verdict-channels strong")).to_have_text("1")
     assert not page.is_visible("#message")
     with page.expect_response("**/api/picture") as asked:
