@@ -155,7 +155,8 @@ def better_cifar() -> RunConfig:
 def residual_cifar(name: Literal["cnn", "fovavg", "fovlse"]) -> RunConfig:
     """A stronger backbone, and images that are mirrored and shifted in training, which the paper's are not.
 
-    FovLSE has what won; the others have what would help any network, so that the difference is due to scale.
+    FovLSE has what won. The others have what helps any network (smoothed targets, averaged weights, flips,
+    crops), so that it is not this which makes the difference.
     """
     ours = name == "fovlse"
     learning: dict[str, Any] = {"visible": 0.5, "detail": 0.5} if ours else {}
