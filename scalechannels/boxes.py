@@ -38,7 +38,7 @@ def suppress(boxes: Tensor, scores: Tensor, *, iou: float = OVERLAP, inside: flo
     """Non-maximum suppression: indices of the boxes that no better one overlaps, the best first."""
     order = scores.argsort(descending=True, stable=True)
     boxes = boxes[order]
-    own, alive = areas(boxes), torch.ones(len(order), dtype=torch.bool)
+    own, alive = areas(boxes), torch.ones(len(order), dtype=torch.bool, device="cpu")  # looked at one by one
     for index in range(len(order)):
         if not alive[index]:
             continue

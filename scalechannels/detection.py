@@ -121,7 +121,7 @@ class Detector:
         )
         if len(points.sigmas) == 0:
             return []
-        octaves = torch.tensor(grid.factors).double().log2()  # (S,)
+        octaves = torch.tensor(grid.factors, device=points.sigmas.device).double().log2()  # (S,)
         near = ((points.sigmas / (BLOB * n)).log2()[:, None] - octaves).abs() <= NEAR  # (N, S)
         point, channel = near.nonzero().unbind(1)
         centres = points.centres[point]
@@ -203,18 +203,20 @@ class Detector:
 
     def _climb(self, image: Tensor, peaks: Peaks) -> Peaks:
         """Windows moved to better neighbours, half a lattice step or one channel away, while it helps."""
-        steps = torch.tensor([(r, c, 0) for r in (-1, 0, 1) for c in (-1, 0, 1)] + [(0, 0, -1), (0, 0, 1)])
-        grid = torch.tensor(self.network.grid.factors, dtype=torch.float64)
+        device = peaks.sigmas.device
+        steps = [(r, c, 0) for r in (-1, 0, 1) for c in (-1, 0, 1)] + [(0, 0, -1), (0, 0, 1)]
+        moves = torch.tensor(steps, device=device)  # (11, 3)
+        grid = torch.tensor(self.network.grid.factors, dtype=torch.float64, device=device)
         keep = self._objectness(peaks.logits) > HOPELESS
         peaks = Peaks(*(part[keep] for part in peaks))
         for _ in range(ROUNDS):
             if len(peaks.sigmas) == 0:
                 break
-            own = torch.arange(len(peaks.sigmas)).repeat_interleave(len(steps))
-            step = steps.repeat(len(peaks.sigmas), 1)
-            channels = (peaks.channels[own] + step[:, 2]).clamp(0, len(grid) - 1)
+            own = torch.arange(len(peaks.sigmas), device=device).repeat_interleave(len(moves))
+            move = moves.repeat(len(peaks.sigmas), 1)
+            channels = (peaks.channels[own] + move[:, 2]).clamp(0, len(grid) - 1)
             sigmas = grid[channels]
-            centres = peaks.centres[own] + self.dense.stride / 2 * sigmas[:, None] * step[:, :2]
+            centres = peaks.centres[own] + self.dense.stride / 2 * sigmas[:, None] * move[:, :2]
             tried = Peaks(centres, sigmas, channels, self._look(image, centres, channels))
             before = peaks
             peaks = _best_of_each(tried, own, self._objectness)
@@ -293,7 +295,7 @@ def _best_of_each(peaks: Peaks, group: Tensor, score: Callable[[Tensor], Tensor]
     values = score(peaks.logits)
     order = values.argsort(descending=True, stable=True)
     order = order[group[order].argsort(stable=True)]  # by group, the best first
-    first = torch.ones(len(order), dtype=torch.bool)
+    first = torch.ones_like(order, dtype=torch.bool)
     first[1:] = group[order][1:] != group[order][:-1]
     chosen = order[first]
     return Peaks(*(part[chosen] for part in peaks))

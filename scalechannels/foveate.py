@@ -71,7 +71,7 @@ class Foveate(nn.Module):
     def _apply(self, fn: Any, recurse: bool = True) -> Foveate:
         """Follow the module to another device, but never to fewer digits: coordinates must stay exact."""
         super()._apply(fn, recurse)
-        self.spacing = _spacing(self.grid).to(self.spacing.device)
+        self.spacing = _spacing(self.grid, self.spacing.device)
         return self
 
     def forward(
@@ -150,7 +150,7 @@ def resample(
     axes = [
         _Axis(
             exact,
-            _spacing(grid) if spacing is None else spacing,
+            _spacing(grid, images.device) if spacing is None else spacing,
             axis,
             length,
             None if centres is None else centres[:, axis],
@@ -179,8 +179,8 @@ def require_images(images: Tensor, channels: int | None = None) -> None:
         raise ValueError(f"the network takes images of {channels} channels, got {images.shape[1]}")
 
 
-def _spacing(grid: ScaleGrid) -> Tensor:
-    return torch.tensor(grid.factors, dtype=torch.float64)  # (S,)
+def _spacing(grid: ScaleGrid, device: torch.device | None = None) -> Tensor:
+    return torch.tensor(grid.factors, dtype=torch.float64, device=device)  # (S,)
 
 
 class _Axis:

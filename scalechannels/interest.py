@@ -84,7 +84,7 @@ def interest_points(
         # The next octave starts one doubling later, at every second pixel of the level with twice the blur.
         picture, inner, spacing = levels[LEVELS][:, ::2, ::2], sigmas[LEVELS] ** 2 / 4, spacing * 2
         base = sigmas[LEVELS] / 2
-    points = torch.cat(found) if found else torch.empty(0, 4, dtype=torch.float64)
+    points = torch.cat(found) if found else image.new_empty(0, 4, dtype=torch.float64)
     points = points[(points[:, 2] >= smallest) & (points[:, 2] <= largest)]
     points = points[points[:, 3].argsort(descending=True, stable=True)][:limit]
     return InterestPoints(points[:, :2], points[:, 2], points[:, 3])

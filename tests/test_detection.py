@@ -8,10 +8,11 @@ from signals import blob
 from torch import Tensor, nn
 
 import scalechannels
-from scalechannels import MaxOverScales, ScaleChannelNetwork, ScaleGrid, fovavg
+from scalechannels import MaxOverScales, ScaleChannelNetwork, ScaleGrid, detection, fovavg
 from scalechannels.boxes import Ranked, average_precision, overlap, right, suppress
 from scalechannels.data.scenes import scene
 from scalechannels.detection import Detection, Detector
+from scalechannels.interest import interest_points
 
 N = 16
 
@@ -116,8 +117,6 @@ def test_an_image_without_objects_gives_nothing(shape: tuple[int, int]) -> None:
 
 
 def test_points_of_interest_find_bright_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    from scalechannels import detection
-
     monkeypatch.setattr(detection, "BLOB", 2 / N)  # what this detector's objects are
     bright = [part for part in PARTS if part[1] > 0]
     found = blobs().at_interest_points(blob_image(*bright))
@@ -126,6 +125,20 @@ def test_points_of_interest_find_bright_blobs(monkeypatch: pytest.MonkeyPatch) -
         assert one.scale == pytest.approx(size / 2, rel=0.2)
         assert (one.box[0] + one.box[2]) / 2 - 100 == pytest.approx(column, abs=0.3 * size)
         assert (one.box[1] + one.box[3]) / 2 - 80 == pytest.approx(row, abs=0.3 * size)
+
+
+@pytest.mark.parametrize("look", ["everywhere", "interest"])
+def test_what_is_made_lies_where_the_image_lies(look: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU: a tensor that is made without saying where would be on another device than the image."""
+    image, detector = blob_image(PARTS[0], PARTS[2]), blobs()
+    points = interest_points(image, smallest=1, largest=40, threshold=0.2)
+    monkeypatch.setattr(detection, "interest_points", lambda *_, **__: points)
+    find = detector if look == "everywhere" else detector.at_interest_points
+    expected = find(image)
+    with torch.device("meta"):
+        found = find(image)
+    assert found == expected
+    assert len(found) == 2
 
 
 def test_a_network_without_background_answers_by_its_best_class() -> None:
