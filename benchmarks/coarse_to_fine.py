@@ -72,6 +72,7 @@ def measure(chosen: argparse.Namespace, device: torch.device) -> dict[str, Any]:
     data = open_data(DataConfig(name=chosen.data or (config.data.name if config else "mnist")), device)
     names = list(compared)
     sizes: list[dict[str, Any]] = []
+    losses: list[dict[str, Tensor]] = []  # of every image, at each size
     for number, size in enumerate(data.test_sizes):
         test = data.testing(size, chosen.split)
         images, labels = test.images[: chosen.images], test.labels[: chosen.images]
@@ -93,20 +94,24 @@ def measure(chosen: argparse.Namespace, device: torch.device) -> dict[str, Any]:
                 coarse = CoarseToFine(network, way.step, 0)(images[:1000])
                 entry["doubtful"][name] = float((coarse.softmax(1).amax(1) < way.sure).double().mean())
         sizes.append(entry)
-    return {"sizes": sizes, "ranges": {name: summary(sizes, *ends, names) for name, ends in RANGES.items()}}
+        losses.append({name: right["all"].double() - right[name].double() for name in names})  # +1, 0 or −1
+    return {
+        "sizes": sizes,
+        "ranges": {name: summary(sizes, losses, *ends, names) for name, ends in RANGES.items()},
+    }
 
 
-def summary(sizes: list[dict[str, Any]], low: float, high: float, names: list[str]) -> dict[str, Any]:
+def summary(
+    sizes: list[dict[str, Any]], losses: list[dict[str, Tensor]], low: float, high: float, names: list[str]
+) -> dict[str, Any]:
     """The means over a range of sizes, and the paired difference to all channels."""
-    inside = [one for one in sizes if low * (1 - 1e-9) <= one["size"] <= high * (1 + 1e-9)]
-    images = sum(one["images"] for one in inside)
+    chosen = [k for k, one in enumerate(sizes) if low * (1 - 1e-9) <= one["size"] <= high * (1 + 1e-9)]
+    inside = [sizes[k] for k in chosen]
     result = {}
     for name in names:
-        lost = sum(one[name]["only_all_right"] for one in inside)
-        won = sum(one[name]["only_this_right"] for one in inside)
-        mean = (lost - won) / images
-        # The variance of the mean of +1 (lost), −1 (won) and 0, over images: the network is given.
-        deviation = math.sqrt(max(0.0, (lost + won) / images - mean**2) / images)
+        # Every size shows the same digits: their means over the sizes are the draws. The network is given.
+        of_images = torch.stack([losses[k][name] for k in chosen]).mean(0)  # (images,)
+        mean, deviation = float(of_images.mean()), float(of_images.std()) / math.sqrt(len(of_images))
         result[name] = {
             "accuracy": sum(one[name]["accuracy"] for one in inside) / len(inside),
             "lost_points": 100 * mean,

@@ -175,8 +175,9 @@ class Session:
                 losses, seconds = self._epoch(epoch, rate, progress)
                 progress.finished(losses)
                 self.seconds["training"] += seconds
+                entry = {"epoch": epoch + 1, "rate": rate, "seconds": seconds, "runs": len(self.runs)}
                 for history, loss in zip(self.history, losses, strict=True):
-                    history.append({"epoch": epoch + 1, "rate": rate, "loss": loss, "seconds": seconds})
+                    history.append({**entry, "loss": loss})
                 self._save(epoch + 1)
         self.trainer.take_average()
         if isinstance(self.model, StackedNetwork):
@@ -259,7 +260,8 @@ class Session:
             seconds = {
                 **self.seconds,
                 "evaluation": time.perf_counter() - started,
-                "runs_together": len(self.runs),
+                # Not those that are left: after an interruption, some of them may be done.
+                "runs_together": int(self.history[learner][-1].get("runs", len(self.runs))),
             }
             run.finish(self._result(run, learner, as_json(results, split), seconds))
 

@@ -174,6 +174,26 @@ def test_runs_together_go_on_from_the_epoch_they_share(average, tmp_path, monkey
         assert_same(weights(one), weights(other))
 
 
+def test_the_time_of_runs_together_is_shared_among_all_of_them(tmp_path, monkeypatch) -> None:
+    """Killed when the first of them was evaluated: the other one did not learn alone."""
+    configs = [tiny(), tiny(seed=1)]
+    options = {"device": "cpu", "sizes": SIZES, "together": True}
+    original, finished = Run.finish, []
+
+    def finish(self, result) -> None:
+        original(self, result)
+        finished.append(self)
+        if len(finished) == 1:
+            raise Killed
+
+    monkeypatch.setattr(Run, "finish", finish)
+    with pytest.raises(Killed):
+        fit(configs, tmp_path, **options)
+    first, second = (run.result()["seconds"] for run in fit(configs, tmp_path, **options))
+    assert first["training"] == second["training"]
+    assert first["runs_together"] == second["runs_together"] == 2
+
+
 def test_a_new_run_does_not_set_back_older_ones(tmp_path, monkeypatch) -> None:
     options = {"device": "cpu", "sizes": SIZES, "together": True}
     with monkeypatch.context() as patch:
