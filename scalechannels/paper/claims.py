@@ -32,9 +32,9 @@ DEVIATIONS: dict[str, Deviation] = {
         "The runs scatter widely where digits leave the image: on [4,8] seeds 0, 1 and 2 have 97.03, 84.93 "
         "and 91.20. Seed 1 alone moves the mean of [1/2,8] from 97.69 to 96.77 (paper: 97.63). The same "
         "three runs, trained before among others, had 98.48, 95.57 and 97.14, mean 97.06 (results/earlier)."
-        " Six more seeds have 95.37 to 98.36 on validation images, mean 96.94 (results/deviations): seed 1 is"
-        " no exception. Their standard deviation is 1.17, so a mean of three runs has one of 0.7, not much "
-        "less than what is missing. On [1,4] and [1/2,4] all figures are within what was expected.",
+        " Six more seeds have 95.37 to 98.36 on validation images, mean 96.94 (results/deviations): they"
+        " scatter as widely. Their standard deviation is 1.17, so a mean of three runs has one of 0.7, not "
+        "much less than what is missing. On [1,4] and [1/2,4] all figures are within what was expected.",
     ),
     "near-swmax": Deviation(
         "outside: tr1 [1,4] -2.70",
