@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, overload
+from numbers import Real
+from typing import TYPE_CHECKING, Any, SupportsFloat, overload
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,51 +29,51 @@ class ScaleGrid(Sequence[float]):
     __slots__ = ("factors",)
     factors: tuple[float, ...]
 
-    def __init__(self, minimum: float, maximum: float, *, ratio: float) -> None:
+    def __init__(self, minimum: SupportsFloat, maximum: SupportsFloat, *, ratio: SupportsFloat) -> None:
         if not (_is_scale(minimum) and _is_scale(maximum)):
             raise ValueError(f"scales are positive and finite, got minimum {minimum} and maximum {maximum}")
+        minimum, maximum, step = _number(minimum), _number(maximum), _number(ratio)
         if minimum > maximum:
-            raise ValueError(f"the minimum must not exceed the maximum, got {minimum} > {maximum}")
-        if not 1 < ratio < math.inf:
+            raise ValueError(f"the minimum must not exceed the maximum, got {minimum:g} > {maximum:g}")
+        if not 1 < step < math.inf:
             raise ValueError(
                 f"the ratio between neighbouring scales must exceed 1 and be finite, got {ratio}"
             )
-        exact = math.log(maximum / minimum) / math.log(ratio)
+        exact = math.log(maximum / minimum) / math.log(step)
         steps = round(exact)
         if abs(exact - steps) > 1e-6:
-            below, above = (minimum * ratio**k for k in (math.floor(exact), math.ceil(exact)))
+            below, above = (minimum * step**k for k in (math.floor(exact), math.ceil(exact)))
             raise ValueError(
-                f"steps of {ratio:g} from {minimum:g} do not meet {maximum:g}; "
+                f"steps of {step:g} from {minimum:g} do not meet {maximum:g}; "
                 f"the nearest maxima are {below:g} and {above:g}"
             )
         # A power of the whole span, not a running product: both ends and a 1 in between are exact.
         span = maximum / minimum
-        self._set(
-            tuple(minimum * span ** (k / steps) for k in range(steps + 1)) if steps else (float(minimum),)
-        )
+        self._set(tuple(minimum * span ** (k / steps) for k in range(steps + 1)) if steps else (minimum,))
 
     @classmethod
-    def of(cls, *factors: float) -> ScaleGrid:
-        """A grid of explicit scales, strictly ascending."""
+    def of(cls, *factors: SupportsFloat) -> ScaleGrid:
+        """A grid of explicit scales, strictly ascending: numbers, those of NumPy and torch included."""
         if not factors:
             raise ValueError("a grid needs at least one scale")
         if not all(_is_scale(factor) for factor in factors):
             raise ValueError(f"scales are positive and finite, got {factors}")
-        if any(low >= high for low, high in pairwise(factors)):
+        numbers = tuple(_number(factor) for factor in factors)
+        if any(low >= high for low, high in pairwise(numbers)):
             raise ValueError(f"scales must be strictly ascending, got {factors}")
         grid = cls.__new__(cls)
-        grid._set(tuple(float(factor) for factor in factors))
+        grid._set(numbers)
         return grid
 
     @classmethod
     def from_sizes(
         cls,
-        training: float,
-        deployment: tuple[float, float],
+        training: SupportsFloat,
+        deployment: tuple[SupportsFloat, SupportsFloat],
         *,
-        window: int = 28,
-        ratio: float = QUARTER_OCTAVE,
-        margin: int = 2,
+        window: SupportsFloat = 28,
+        ratio: SupportsFloat = QUARTER_OCTAVE,
+        margin: SupportsFloat = 2,
     ) -> ScaleGrid:
         """The grid for objects of `training` pixels that will appear at `deployment` = (low, high) pixels.
 
@@ -80,19 +81,21 @@ class ScaleGrid(Sequence[float]):
         channels are added below and above, so that responses can fade out inside the grid; the training
         size lies on the grid exactly.
         """
-        low, high = deployment
-        if not all(_is_scale(size) for size in (training, low, high)):
+        sizes = (training, *deployment)
+        if not all(_is_scale(size) for size in sizes):
             raise ValueError(f"sizes are positive numbers of pixels, got {training} and {deployment}")
+        own, low, high = (_number(size) for size in sizes)
         if low > high:
             raise ValueError(f"deployment sizes go from low to high, got {deployment}")
-        if window < 1 or margin < 0 or not ratio > 1:
+        side, step, more = _number(window), _number(ratio), _number(margin)
+        if not (1 <= side < math.inf and more >= 0 and more.is_integer() and 1 < step < math.inf):
             raise ValueError(
-                f"need window >= 1, margin >= 0 and ratio > 1, got {window}, {margin} and {ratio}"
+                f"need window >= 1, a whole margin >= 0 and ratio > 1, got {window}, {margin} and {ratio}"
             )
         slack = 1e-9  # a size that lies on the grid must not gain a channel by rounding
-        first = min(0, math.floor(math.log(low / training, ratio) + slack)) - margin
-        last = max(0, math.ceil(math.log(high / training, ratio) - slack)) + margin
-        return cls.of(*(training / window * ratio**k for k in range(first, last + 1)))
+        first = min(0, math.floor(math.log(low / own, step) + slack)) - int(more)
+        last = max(0, math.ceil(math.log(high / own, step) - slack)) + int(more)
+        return cls.of(*(own / side * step**k for k in range(first, last + 1)))
 
     def _set(self, factors: tuple[float, ...]) -> None:
         object.__setattr__(self, "factors", factors)
@@ -144,5 +147,17 @@ class ScaleGrid(Sequence[float]):
         return f"ScaleGrid.of({', '.join(f'{factor:.6g}' for factor in self.factors)})"
 
 
-def _is_scale(value: float) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value) and value > 0
+def _is_scale(value: object) -> bool:
+    return 0 < _number(value) < math.inf
+
+
+def _number(value: object) -> float:
+    """A number as Python's float, also of NumPy or a tensor without dimensions; nan for all else."""
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return math.nan  # float() would read strings, and True as 1
+    try:
+        return float(value)
+    except OverflowError:  # whole numbers have no limit in Python
+        return math.inf

@@ -3,7 +3,9 @@
 import copy
 import math
 import pickle
+from fractions import Fraction
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -86,6 +88,33 @@ def test_a_grid_from_sizes_covers_them(training: float, low: float, span: float,
 
 
 @pytest.mark.parametrize(
+    "numbers",
+    [
+        np.array([1, 2, 4]),
+        np.array([1, 2, 4], dtype=np.float16),
+        torch.tensor([1, 2, 4]),
+        torch.tensor([1.0, 2.0, 4.0], requires_grad=True),
+        [np.array(1), torch.tensor(2, dtype=torch.bfloat16), Fraction(4)],
+    ],
+)
+def test_numbers_of_numpy_and_torch_are_numbers(numbers):
+    low, _, high = numbers
+    for grid in (ScaleGrid.of(*numbers), ScaleGrid(low, high, ratio=numbers[1])):
+        assert grid.factors == (1.0, 2.0, 4.0)
+        assert {type(factor) for factor in grid} == {float}
+
+
+@pytest.mark.parametrize("number", [np.int64, np.float64, torch.tensor])
+def test_sizes_of_numpy_and_torch_lose_nothing(number):
+    grid = ScaleGrid.from_sizes(
+        number(200), (number(50), number(800)), window=number(56), ratio=number(2), margin=number(1)
+    )
+    assert grid == ScaleGrid.from_sizes(200, (50, 800), window=56, ratio=2, margin=1)
+    assert {type(factor) for factor in grid} == {float}
+    assert len(ScaleGrid.from_sizes(28, np.array([14, 56]), ratio=2, margin=0)) == 3
+
+
+@pytest.mark.parametrize(
     ("arguments", "ratio", "message"),
     [
         ((2, 1), 2, r"minimum must not exceed the maximum, got 2.* > 1"),
@@ -114,6 +143,17 @@ def test_bad_ranges_say_what_was_given_and_what_is_accepted(arguments, ratio, me
         ((2, 1), r"strictly ascending, got \(2, 1\)"),
         ((1, 1), r"strictly ascending, got \(1, 1\)"),
         (("1", 2), "positive and finite"),
+        ((True, 2), "positive and finite"),
+        ((np.True_, 2), "positive and finite"),
+        ((torch.tensor(True), 2), "positive and finite"),
+        ((np.float64("nan"), 2), "positive and finite"),
+        ((torch.tensor(math.inf),), "positive and finite"),
+        ((np.str_("1"),), "positive and finite"),
+        ((1j,), "positive and finite"),
+        ((10**400,), "positive and finite"),
+        ((np.array([1.0, 2.0]),), "positive and finite"),
+        ((torch.ones(1),), "positive and finite"),
+        ((None,), "positive and finite"),
     ],
 )
 def test_bad_factors_are_named(factors, message):
@@ -129,6 +169,10 @@ def test_bad_factors_are_named(factors, message):
         (28, (14, 28), {"margin": -1}, "margin >= 0"),
         (28, (14, 28), {"window": 0}, "window >= 1"),
         (28, (14, 28), {"ratio": 1}, "ratio > 1"),
+        (28, (14, 28), {"margin": 1.5}, "whole margin >= 0"),
+        (28, (14, math.nan), {}, "positive numbers of pixels"),
+        (True, (14, 28), {}, "positive numbers of pixels, got True"),
+        (28, (np.True_, 28), {}, "positive numbers of pixels"),
     ],
 )
 def test_bad_sizes_are_named(training, deployment, options, message):
