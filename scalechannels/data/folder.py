@@ -4,12 +4,14 @@
 
 Every file is opened and decoded once when the folder is read, so that a damaged one is known by name before
 any training starts. What is read is a float tensor (C, H, W) from 0 to 1, upright (EXIF orientation applied),
-transparency laid over white, 16 bits kept, the first frame where a file has several.
+transparency laid over white, the first frame where a file has several. Grey values of 16 bits are kept;
+colours of 16 bits are read with 8, as Pillow has no deeper ones, and a warning says so.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,10 +28,17 @@ if TYPE_CHECKING:
 Colour = Literal["auto", "grey", "rgb"]
 OnCorrupt = Literal["skip", "refuse"]
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif")
 # A file of a few kilobytes can unpack to gigabytes. So many pixels (8,000 x 6,000) are 0.6 GB as RGB.
 MAX_PIXELS = 48_000_000
 DEEP_MODES = ("I;16", "I;16L", "I;16B", "I", "F")  # Pillow's names for grey values of more than 8 bits
+# How Pillow names values of 16 bits in a file; not "BGR;16" of BMP, which has 16 bits for three colours.
+SIXTEEN_BITS = re.compile(r";16[BLN]$")
+NAMED = 5  # of many files that one warning is about
+
+
+class CutColoursWarning(UserWarning):
+    """A file has 16 bits a colour, and 8 of them are read."""
 
 
 class UnreadableImageError(ValueError):
@@ -46,6 +55,7 @@ class Checked(NamedTuple):
     grey: bool
     height: int
     width: int
+    cut: bool  # whether its colours had more than the 8 bits that are read
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,7 @@ class ImageFolder:
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
         path = self.paths[index]
-        return read_image(path, grey=self.grey, max_pixels=self.max_pixels), self.labels[index]
+        return _read(path, self.grey, self.max_pixels)[0], self.labels[index]
 
     def checksum(self) -> str:
         """16 hexadecimal digits over the names and contents of all files, wherever the folder lies."""
@@ -138,6 +148,7 @@ def image_folder(
     labels: list[int] = []
     skipped: list[tuple[Path, str]] = []
     sizes: list[tuple[int, int]] = []
+    cut: list[Path] = []
     all_grey = True
     for label, folder in enumerate(folders):
         for path in sorted(folder.rglob("*")):
@@ -151,6 +162,8 @@ def image_folder(
                     continue
                 all_grey &= checked.grey
                 sizes.append((checked.height, checked.width))
+                if checked.cut:
+                    cut.append(path)
             paths.append(path)
             labels.append(label)
     if skipped:
@@ -161,6 +174,15 @@ def image_folder(
                 'Mend or remove them, or leave them out (on_corrupt="skip", or --skip-corrupt).'
             )
         warnings.warn(f"{len(skipped)} unreadable file(s) in {root} are left out:\n{names}", stacklevel=2)
+    if cut:
+        names = ", ".join(str(path.relative_to(root)) for path in cut[:NAMED])
+        more = f" and {len(cut) - NAMED} more" if len(cut) > NAMED else ""
+        warnings.warn(
+            f"{len(cut)} file(s) in {root} have 16 bits a colour and are read with 8, as Pillow reads no "
+            f"more (16 bits of grey are kept): {names}{more}",
+            CutColoursWarning,
+            stacklevel=2,
+        )
     if empty := [folder.name for label, folder in enumerate(folders) if label not in labels]:
         raise ValueError(f"no readable images ({', '.join(SUFFIXES)}) in {root} for {', '.join(empty)}")
     grey = all_grey if colour == "auto" else colour == "grey"
@@ -177,15 +199,41 @@ def image_folder(
 
 
 def read_image(path: Path | str, *, grey: bool = False, max_pixels: int = MAX_PIXELS) -> Tensor:
-    """One image as a float32 tensor, (1, H, W) grey or (3, H, W) RGB, from 0 to 1."""
+    """One image as a float32 tensor, (1, H, W) grey or (3, H, W) RGB, from 0 to 1.
+
+    The first file of the process whose colours of 16 bits are read with 8 is named by a warning.
+    """
+    global _told_of_cut_colours
+    tensor, cut = _read(Path(path), grey, max_pixels)
+    if cut and not _told_of_cut_colours:
+        _told_of_cut_colours = True  # a thousand files of one kind need one line
+        warnings.warn(
+            f"{path} has 16 bits a colour and is read with 8, as Pillow reads no more (16 bits of grey are "
+            "kept); no other such file is named",
+            CutColoursWarning,
+            stacklevel=2,
+        )
+    return tensor
+
+
+_told_of_cut_colours = False
+
+
+def _read(path: Path, grey: bool, max_pixels: int) -> tuple[Tensor, bool]:
+    """An image, and whether its colours had more than the 8 bits that were read."""
     try:
-        return to_tensor(load(Path(path), max_pixels), grey)
+        image, cut = _decode(path, max_pixels)
+        return to_tensor(image, grey), cut
     except UnreadableImageError as error:
         raise UnreadableImageError(f"{path}: {error}") from None
 
 
 def load(path: Path, max_pixels: int = MAX_PIXELS) -> Image:
     """A decoded, upright image; every way in which that can fail becomes an UnreadableImageError."""
+    return _decode(path, max_pixels)[0]
+
+
+def _decode(path: Path, max_pixels: int) -> tuple[Image, bool]:
     from PIL import Image, ImageOps
 
     pillow_limit = Image.MAX_IMAGE_PIXELS
@@ -199,8 +247,9 @@ def load(path: Path, max_pixels: int = MAX_PIXELS) -> Image:
                     f"{file.width} x {file.height} pixels are more than {max_pixels:,}; "
                     "--max-pixels allows more"
                 )
+            cut = _has_deep_colours(file)  # before loading, which forgets how the file has its values
             file.load()
-            return ImageOps.exif_transpose(file)
+            return ImageOps.exif_transpose(file), cut
     except UnreadableImageError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
@@ -214,6 +263,16 @@ def load(path: Path, max_pixels: int = MAX_PIXELS) -> Image:
     finally:
         if raised:
             Image.MAX_IMAGE_PIXELS = pillow_limit
+
+
+def _has_deep_colours(file: Image) -> bool:
+    """Whether an opened file has 16 bits a value and Pillow's image of it has no room for them."""
+    if file.mode in DEEP_MODES:
+        return False
+    codings = [
+        (tile[3],) if isinstance(tile[3], str) else tile[3] or () for tile in getattr(file, "tile", ())
+    ]
+    return any(isinstance(part, str) and SIXTEEN_BITS.search(part) for coding in codings for part in coding)
 
 
 def to_tensor(image: Image, grey: bool) -> Tensor:
@@ -249,9 +308,9 @@ def is_grey(image: Image) -> bool:
 
 
 def check_image(path: Path, max_pixels: int = MAX_PIXELS) -> Checked:
-    """Decode an image once: whether it is grey, and its size. Raises UnreadableImageError."""
+    """Decode an image once: what it is. Raises UnreadableImageError."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow's doubts about files that it reads all the same
-        image = load(path, max_pixels)
+        image, cut = _decode(path, max_pixels)
         to_tensor(image, grey=True)
-        return Checked(is_grey(image), image.height, image.width)
+        return Checked(is_grey(image), image.height, image.width, cut)

@@ -1,6 +1,8 @@
 """A folder of images: every kind of file is read to the right values, and every bad one is named."""
 
+import struct
 import warnings
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +10,16 @@ import pytest
 import torch
 from PIL import Image
 
-from scalechannels.data.folder import CorruptImagesError, UnreadableImageError, image_folder, read_image
+from scalechannels.commands.predict import image_paths
+from scalechannels.data import folder
+from scalechannels.data.folder import (
+    SUFFIXES,
+    CorruptImagesError,
+    CutColoursWarning,
+    UnreadableImageError,
+    image_folder,
+    read_image,
+)
 
 
 def save(path: Path, image: Image.Image, **options: object) -> Path:
@@ -95,6 +106,115 @@ def test_sixteen_bits_are_kept(tmp_path: Path) -> None:
             assert np.allclose(image.numpy() * 65535, values[None], atol=0.01)
 
 
+def test_every_kind_of_file_is_found_by_training_and_by_prediction_alike(tmp_path: Path) -> None:
+    assert {".bmp", ".gif", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp"} <= set(SUFFIXES)
+    for name in ("a", "b"):
+        for suffix in (*SUFFIXES, ".BMP"):
+            save(tmp_path / name / f"of{suffix[1:]}{suffix}", Image.new("RGB", (4, 5), (0, 255, 0)))
+    images = image_folder(tmp_path)
+    assert len(images) == 2 * (len(SUFFIXES) + 1)
+    assert list(images.paths) == image_paths([tmp_path])
+    for index in range(len(images)):
+        assert torch.allclose(images[index][0].mean((1, 2)), torch.tensor([0.0, 1.0, 0.0]), atol=0.01)
+
+
+def test_of_an_animation_the_first_frame_is_read(tmp_path: Path) -> None:
+    first, second = Image.new("RGB", (6, 4), (255, 0, 0)), Image.new("RGB", (6, 4), (0, 0, 255))
+    for suffix, options in {"gif": {}, "webp": {"lossless": True}, "tif": {}, "png": {}}.items():
+        path = save(
+            tmp_path / f"moving.{suffix}", first, save_all=True, append_images=[second, first], **options
+        )
+        assert torch.equal(read_image(path)[:, 2, 3], torch.tensor([1.0, 0.0, 0.0])), suffix
+
+
+def test_grey_and_clear_gif_and_bmp_are_what_a_viewer_shows(tmp_path: Path) -> None:
+    for suffix in ("gif", "bmp"):
+        save(tmp_path / suffix / f"grey.{suffix}", Image.new("L", (4, 4), 51))
+    images = image_folder(tmp_path)
+    assert images.grey
+    assert torch.allclose(torch.stack([images[0][0], images[1][0]]), torch.tensor(0.2))
+    clear = save(tmp_path / "clear.gif", Image.new("RGBA", (4, 4), (255, 128, 0, 0)))
+    assert torch.all(read_image(clear) == 1)
+
+
+def deep_png(path: Path, values: np.ndarray) -> Path:
+    """16 bits (H, W, C) as a PNG, which Pillow cannot write."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        )
+
+    height, width, channels = values.shape
+    header = struct.pack(">IIBBBBB", width, height, 16, {1: 0, 2: 4, 3: 2, 4: 6}[channels], 0, 0, 0)
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts))
+    return path
+
+
+def deep_tiff(path: Path, values: np.ndarray) -> Path:
+    """16 bits (H, W, 3) as a TIFF without compression."""
+    height, width, channels = values.shape
+    content, at = values.astype("<u2").tobytes(), 8 + 2 + 12 * 9 + 4
+    shape = ((256, width), (257, height), (258, at), (259, 1), (262, 2))
+    place = ((273, at + 2 * channels), (277, channels), (278, height), (279, len(content)))
+    tags = b"".join(
+        struct.pack("<HHII", tag, 4, channels if tag == 258 else 1, value) for tag, value in (*shape, *place)
+    ).replace(struct.pack("<HHI", 258, 4, channels), struct.pack("<HHI", 258, 3, channels))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    bits = struct.pack(f"<{channels}H", *[16] * channels)
+    path.write_bytes(b"II*\0" + struct.pack("<IH", 8, 9) + tags + struct.pack("<I", 0) + bits + content)
+    return path
+
+
+def test_colours_of_16_bits_are_read_with_8_and_that_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.arange(4096, dtype=np.uint16).reshape(64, 64, 1)
+    for index, channels in enumerate((2, 3, 4)):
+        monkeypatch.setattr(folder, "_told_of_cut_colours", False)
+        path = deep_png(tmp_path / f"{channels}.png", values.repeat(channels, 2))
+        with pytest.warns(
+            CutColoursWarning, match=rf"{channels}\.png has 16 bits a colour and is read with 8"
+        ):
+            image = read_image(path)
+        assert index != 1 or len(image.unique()) == 16
+        read_image(path)  # says nothing more
+    monkeypatch.setattr(folder, "_told_of_cut_colours", False)
+    with pytest.warns(CutColoursWarning, match=r"deep\.tif"):
+        assert read_image(deep_tiff(tmp_path / "deep.tif", values.repeat(3, 2))).shape == (3, 64, 64)
+
+
+def test_a_folder_names_its_files_of_deep_colours_once(tmp_path: Path) -> None:
+    values = np.full((4, 4, 3), 300, dtype=np.uint16)
+    for index in range(7):
+        deep_png(tmp_path / "a" / f"{index}.png", values)
+    save(tmp_path / "b" / "fine.png", Image.new("RGB", (4, 4)))
+    with pytest.warns(CutColoursWarning) as caught:
+        images = image_folder(tmp_path)
+    assert len(caught) == 1
+    said = str(caught[0].message)
+    assert said.startswith("7 file(s)")
+    assert "read with 8" in said
+    assert "0.png" in said
+    assert said.endswith("and 2 more")
+    assert "fine" not in said
+    assert images[0][0].shape == (3, 4, 4)  # says nothing more
+
+
+def test_16_bits_a_pixel_are_not_16_bits_a_colour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither deep grey, which is kept, nor a BMP of 5 or 6 bits a colour is warned of."""
+    monkeypatch.setattr(folder, "_told_of_cut_colours", False)
+    grey = deep_png(tmp_path / "grey.png", np.full((2, 2, 1), 300, dtype=np.uint16))
+    assert torch.allclose(read_image(grey, grey=True), torch.tensor(300 / 65535))
+    header = struct.pack("<IHHIIiiHHIIiiII", 74, 0, 0, 66, 40, 2, 2, 1, 16, 3, 8, 0, 0, 0, 0)
+    masks = struct.pack("<3I", 0xF800, 0x07E0, 0x001F)
+    (tmp_path / "small.bmp").write_bytes(b"BM" + header + masks + struct.pack("<4H", *[0xF800] * 4))
+    assert torch.equal(read_image(tmp_path / "small.bmp")[:, 0, 0], torch.tensor([1.0, 0.0, 0.0]))
+
+
 def test_palette_alpha_cmyk_and_bitmaps_give_the_colours_a_viewer_shows(tmp_path: Path) -> None:
     orange = (255, 128, 0)
     palette = Image.new("RGB", (4, 4), orange).quantize(4)
@@ -149,7 +269,7 @@ def test_corrupt_files_are_skipped_and_reported_by_choice(photos: Path) -> None:
 
 def test_truncated_photographs_are_found_before_training(tmp_path: Path) -> None:
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8))
-    for suffix in ("jpg", "webp", "tif", "png"):
+    for suffix in ("jpg", "webp", "tif", "png", "bmp", "gif"):
         path = save(tmp_path / f"whole.{suffix}", noise)
         read_image(path)
         cut = tmp_path / f"cut.{suffix}"
