@@ -29,9 +29,12 @@ def train_own_images(
 
     from scalechannels.commands.train import require_device, require_sizes
     from scalechannels.training.fit import fit
+    from scalechannels.training.retest import default_sizes, is_tested
     from scalechannels.training.runs import Run
 
     require_sizes(options.get("sizes"))
+    # Said to both runs, so that the report has the same sizes of both, whatever they were tested on before.
+    options["sizes"] = options.get("sizes") or default_sizes(config.data)
     place = require_device(device)
     say = print if int(os.environ.get("RANK", 0)) == 0 else _nothing
     wanted = config.resolve(torch.device(place).type)
@@ -39,12 +42,14 @@ def train_own_images(
     if compare and wanted.network.name != "cnn":
         configs["plain CNN"] = replace(wanted, network=replace(wanted.network, name="cnn", blur=None))
     say(described(wanted), flush=True)
-    done = {name: Run(one, out / one.name).done for name, one in configs.items()}
-    for name, one in configs.items():
-        say(
-            f"{name}: {'done before' if done[name] else f'training, {one.training.epochs} epochs …'}",
-            flush=True,
-        )
+    known = {name: Run(one, out / one.name) for name, one in configs.items()}
+    done = {name: run.done for name, run in known.items()}
+    for name, run in known.items():
+        begun = f"training, {run.config.training.epochs} epochs …"
+        if done[name]:
+            tested = is_tested(run, "validation", options["sizes"])
+            begun = "done before" if tested else "trained before, tested anew on other sizes …"
+        say(f"{name}: {begun}", flush=True)
     # One call for both: several processes come together once.
     trained = fit(list(configs.values()), out, device=place, split="validation", **options)
     runs = dict(zip(configs, trained, strict=True))

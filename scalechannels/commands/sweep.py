@@ -28,6 +28,8 @@ def sweep(
 ) -> None:
     """Do the runs of several config files. Runs that are done are left as they are, others go on.
 
+    Runs that were tested on another --split or other --sizes are tested anew, and not trained again.
+
     On a GPU, runs that differ in their training sizes and seeds alone are trained together. With --ray, a
     task that dies is started again from its checkpoint.
 

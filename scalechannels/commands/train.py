@@ -138,7 +138,8 @@ def train(
     """Train a network, test it at many sizes, and keep both. The paper's recipe is the default.
 
     A run is named by its configuration. Started again, it goes on after its last complete epoch, whether it
-    was stopped or killed; a finished run says that it is done. Options override the config file.
+    was stopped or killed; a finished run says that it is done, and is only tested anew where another --split
+    or other --sizes are given. Options override the config file.
 
     On own images (--data FOLDER) the network, its channels and the recipe are chosen from the images, a plain
     CNN of equal cost is trained beside it, and a report shows the accuracy of both against simulated size.
@@ -166,7 +167,7 @@ def train(
                 compiled=compiled,
             )
             return
-        run, was_done = train_run(
+        run, before = train_run(
             wanted,
             out,
             device,
@@ -177,7 +178,7 @@ def train(
             stream=stream,
             compiled=compiled,
         )
-        show(run, was_done)
+        show(run, before)
 
 
 def train_run(
@@ -187,19 +188,21 @@ def train_run(
     *,
     sizes: Sequence[float] | None = None,
     **options: Any,
-) -> tuple[Any, bool]:
-    """The run, trained as `fit(…, **options)` does it, and whether it was done before."""
+) -> tuple[Any, tuple[str, list[Any]] | None]:
+    """The run, trained as `fit(…, **options)` does it; where it was done before, what it was tested on."""
     import torch
 
     from scalechannels.training.fit import fit
+    from scalechannels.training.retest import tested_on
     from scalechannels.training.runs import Run
 
     require_sizes(sizes)
     place = require_device(device)
     resolved = config.resolve(torch.device(place).type)
-    was_done = Run(resolved, out / resolved.name).done
+    known = Run(resolved, out / resolved.name)
+    before = tested_on(known) if known.done else None
     (run,) = fit([config], out, device=place, sizes=sizes, **options)
-    return run, was_done
+    return run, before
 
 
 def require_device(device: str | None) -> str:
@@ -212,12 +215,21 @@ def require_device(device: str | None) -> str:
 
 
 def require_sizes(sizes: Sequence[float] | None) -> None:
-    if sizes is not None and not all(0 < size < float("inf") for size in sizes):
-        raise ValueError(f"--sizes takes positive sizes, such as 0.5 1 2, got {' '.join(map(str, sizes))}")
+    """A clear error for what is no size, and for a size that is given twice."""
+    if sizes is None:
+        return
+    given = " ".join(f"{size:g}" for size in sizes)
+    if not all(0 < size < float("inf") for size in sizes):
+        raise ValueError(f"--sizes takes positive sizes, such as 0.5 1 2, got {given}")
+    if len(set(sizes)) < len(sizes):
+        raise ValueError(f"--sizes takes each size once, got {given}")
 
 
-def show(run: Any, was_done: bool) -> None:
-    """The table of a finished run, and where it is; only the process that writes says it."""
+def show(run: Any, before: tuple[str, list[Any]] | None) -> None:
+    """The table of a finished run, and where it is; only the process that writes says it.
+
+    before   what it had been tested on, where it was done before
+    """
     import os
 
     if int(os.environ.get("RANK", 0)) > 0:
@@ -232,5 +244,8 @@ def show(run: Any, was_done: bool) -> None:
     print(f"\n{images:,} images of each size, {evaluation['split']} split; ", end="")
     print(f"{len(result['history'])} epochs in {seconds:.0f} s")
     print(run.folder)
-    if was_done:
-        print("This run was done before: nothing was trained.", file=sys.stderr)
+    if before is not None:
+        from scalechannels.training.retest import tested_on
+
+        anew = "it was only tested anew" if tested_on(run) != before else "nothing was trained"
+        print(f"This run was done before: {anew}.", file=sys.stderr)

@@ -16,6 +16,7 @@ from scalechannels.training.config import RunConfig
 from scalechannels.training.datasets import EvaluationSplit, Size
 from scalechannels.training.distributed import joined
 from scalechannels.training.progress import tensorboard_writer
+from scalechannels.training.retest import is_tested, retest
 from scalechannels.training.runs import Run
 from scalechannels.training.session import How, Session
 from scalechannels.training.stacked import can_stack
@@ -35,6 +36,8 @@ def fit(
     log: bool = False,
 ) -> list[Run]:
     """Train, evaluate and save each run under `folder`; those that are done are left as they are.
+
+    A run that is done but was tested on another split or other sizes is tested anew, and not trained again.
 
     device     "cuda", "cpu", or None for the GPU where there is one
     root       where downloaded data is looked for
@@ -67,19 +70,23 @@ def fit(
                 if processes.writes:
                     for run in group:
                         held.enter_context(run.exclusive())
-                parts = _in_step([run for run in group if not run.done])
+                done = [run for run in group if run.done]
+                parts = _in_step([run for run in group if run not in done])
                 processes.wait()
-                for pending in parts:
-                    try:
+                try:
+                    for pending in parts:
                         session = Session(pending, device, processes, how)
                         session.train()
                         session.evaluate(split, sizes)
                         del session  # before the processes part: its model holds on to their group
-                    except torch.OutOfMemoryError as error:
-                        raise MemoryError(
-                            f"out of memory on {device}: give a smaller training.batch, train fewer runs at "
-                            f"once, or have other programs leave the device. It said: {error}"
-                        ) from error
+                    for run in done if processes.writes else ():
+                        if not is_tested(run, split, sizes):
+                            retest(run, device, split, sizes, root, stream)
+                except torch.OutOfMemoryError as error:
+                    raise MemoryError(
+                        f"out of memory on {device}: give a smaller training.batch, train fewer runs at "
+                        f"once, or have other programs leave the device. It said: {error}"
+                    ) from error
                 processes.wait()
     return runs
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from scalechannels.training.config import RunConfig
 from scalechannels.training.fit import fit
+from scalechannels.training.retest import is_tested
 from scalechannels.training.runs import Run
 
 RETRIES = 3
@@ -92,7 +93,15 @@ def _here(configs: Sequence[RunConfig], folder: Path, options: dict[str, Any]) -
         except Exception as error:
             for config in part:  # some may have been done before another failed
                 run = Run.open(folder, config.resolve(device.type))
-                yield config, run.config.name, run if run.done else error
+                yield config, run.config.name, run if run.done and _is_tested(run, options) else error
+
+
+def _is_tested(run: Run, options: dict[str, Any]) -> bool:
+    """Whether a done run is tested as asked; one whose result cannot be read is not."""
+    try:
+        return is_tested(run, options.get("split", "test"), options.get("sizes"))
+    except ValueError:
+        return False
 
 
 def _on_ray(

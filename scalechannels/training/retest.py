@@ -1,0 +1,120 @@
+"""A run that is done, tested anew: on other sizes or another split than those of its result.
+
+Law: the evaluation is what the run would have had if it had been asked for at once; nothing is trained, and
+the old result stays until the new one is complete. Limit: the run's weights must lie in its folder.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from scalechannels.training.config import DataConfig
+from scalechannels.training.datasets import (
+    CifarData,
+    DataSets,
+    EvaluationSplit,
+    MnistData,
+    Size,
+    StrokesData,
+    open_data,
+)
+from scalechannels.training.evaluate import as_json, evaluate
+from scalechannels.training.progress import Progress
+from scalechannels.training.runs import RESULT, Run, environment
+from scalechannels.training.searching import searched
+
+
+def is_tested(run: Run, split: EvaluationSplit, sizes: Sequence[Size] | None) -> bool:
+    """Whether the result of a done run is on this split, and on these sizes and no others.
+
+    Without sizes, whether it is on all that the data has by default: further ones do no harm.
+    """
+    tested_split, tested = tested_on(run)
+    if tested_split != split:
+        return False
+    asked = {_key(size) for size in (default_sizes(run.config.data) if sizes is None else sizes)}
+    found = {_key(size) for size in tested}
+    return asked <= found if sizes is None else asked == found
+
+
+def tested_on(run: Run) -> tuple[str, list[Size]]:
+    """The split and the sizes of a done run's result."""
+    try:
+        evaluation: dict[str, Any] = run.result()["evaluation"]
+        sizes = [entry["size"] for entry in evaluation["sizes"]]
+        return evaluation["split"], [tuple(size) if isinstance(size, list) else size for size in sizes]
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"{run.folder / RESULT} is no result of a run (no {error}); remove it to do this run anew"
+        ) from error
+
+
+def default_sizes(data: DataConfig) -> tuple[float, ...]:
+    """The sizes that a data set is tested at where none are given, without a look at its files."""
+    from scalechannels.training.own_images import FolderData
+
+    known = {"strokes": StrokesData, "mnist": MnistData, "cifar10": CifarData, "folder": FolderData}
+    return known[data.name].test_sizes  # type: ignore[attr-defined]
+
+
+def retest(
+    run: Run,
+    device: torch.device,
+    split: EvaluationSplit,
+    sizes: Sequence[Size] | None,
+    root: Path | None = None,
+    stream: bool = False,
+) -> None:
+    """Test a done run anew and replace its result; `stream` keeps the images in main memory."""
+    from scalechannels.loading import load
+
+    result = run.result()
+    asked: tuple[Size, ...] = default_sizes(run.config.data) if sizes is None else tuple(sizes)
+    try:
+        network: Any = load(run.folder).to(device).eval()
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"{run.folder} was tested on {_named(*tested_on(run))}; to test it on {_named(split, asked)} its "
+            f"weights are needed ({error}): put them back, ask for what was tested, or remove "
+            f"{run.folder / RESULT} to train it anew"
+        ) from error
+    started = time.perf_counter()
+    data = open_data(run.config.data, "cpu" if stream else device, root)
+    testing = partial(_testing, data, device, split)
+    if device.type == "cuda" and asked:
+        network = searched(network, *testing(asked[0]).images.shape[2:])
+    with Progress(f"evaluating {run.config.name}", True) as progress:
+        results = evaluate(
+            network, testing, asked, len(data.classes), partial(progress.tested, count=len(asked))
+        )
+    run.finish(
+        {
+            **result,
+            "seconds": {**result["seconds"], "evaluation": time.perf_counter() - started},
+            "retested": environment(device),  # `environment` stays that of the training
+            "evaluation": as_json(results, split),
+        }
+    )
+
+
+def _testing(data: DataSets, device: torch.device, split: EvaluationSplit, size: Size) -> Any:
+    return data.testing(size, split).to(device)
+
+
+def _key(size: Size) -> tuple[float, ...]:
+    """Equal for sizes that differ by rounding alone."""
+    ends = size if isinstance(size, tuple) else (size,)
+    return tuple(float(f"{end:.9g}") for end in ends)
+
+
+def _named(split: str, sizes: Sequence[Size]) -> str:
+    names = [
+        f"{size[0]:.3g} to {size[1]:.3g}" if isinstance(size, tuple) else f"{size:.3g}" for size in sizes
+    ]
+    return f"the {split} split at the sizes {', '.join(names)}"
