@@ -4,8 +4,11 @@
     images (1, C, height, width) ──dense──▶ logits (1, K, h, w), scales (1, h, w)
 
 The batch may have any size, and so may the images of networks that foveate; dense networks take one image of
-any size. The file's metadata hold the names of the classes, the scales of the channels, the image size and
-the range of values, each as JSON.
+any size. The file's metadata hold, each as JSON, `classes`, `background`, the `scales` of the channels,
+`input_size`, the range of `values`, and `reduce`: where it is 2, the images that the network learnt from were
+made half as large along each side, and those that are given to the file have to be so as well
+(`scalechannels.data.frames.reduced`, or any program's averaging by a triangle). Size and scales are in pixels
+of the reduced images. `scalechannels predict` reduces by itself, and tells scales in pixels of the file.
 """
 
 from __future__ import annotations
@@ -67,6 +70,7 @@ def export_onnx(
     classes: Sequence[str] | None = None,
     background: int | None = None,
     values: tuple[float, float] = (0.0, 1.0),
+    reduce: int = 1,
 ) -> Exported:
     """Write a network to `path` as ONNX, and return only after onnxruntime agreed with PyTorch.
 
@@ -76,6 +80,8 @@ def export_onnx(
     classes     their names, for the metadata
     background  which class is no object, for the metadata of a detector
     values      the least and greatest value of the images that the network was trained on
+    reduce      how many times smaller images have to be made, along each side, before they are given to the
+                network; for the metadata, the network stays as it is
 
     Law: logits agree within 1e-4 (relative to the largest where that exceeds 1) on random images, for
     batches of several sizes and, where the size is free, images of two. A file that fails is not left behind,
@@ -90,6 +96,8 @@ def export_onnx(
     low, high = values
     if not low < high:
         raise ValueError(f"values are (least, greatest), got {values}")
+    if isinstance(reduce, bool) or not isinstance(reduce, int) or reduce < 1:
+        raise ValueError(f"images are reduced by a whole factor of 1 or more, got {reduce!r}")
     size = _size(network, size)
     module = _Outputs(copy.deepcopy(network).cpu().float().eval())
     channels, batches = _channels(network), batches_of(network)
@@ -105,6 +113,7 @@ def export_onnx(
             "scales": None if grid is None else list(grid),
             "input_size": None if size is None else list(size),
             "values": [low, high],
+            "reduce": reduce,
             **({"step": network.step} if isinstance(network, DenseNetwork) else {}),
         }
         for name, value in described.items():

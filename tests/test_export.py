@@ -12,6 +12,7 @@ import onnxruntime
 import pytest
 import torch
 from command_line import run as run_command
+from PIL import Image
 from torch import Tensor, nn
 
 from scalechannels import (
@@ -29,9 +30,13 @@ from scalechannels import (
     swmax,
 )
 from scalechannels.backbones import ConvBackbone
+from scalechannels.data.folder import read_image
+from scalechannels.data.frames import reduced
 from scalechannels.dense import DenseNetwork
 from scalechannels.export import ExportError, export_onnx
 from scalechannels.pretrained import Network
+from scalechannels.training.config import RunConfig
+from scalechannels.training.data_config import DataConfig
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -132,7 +137,7 @@ def test_onnxruntime_gives_what_pytorch_gives_with_more_options(name: str, tmp_p
 def test_the_metadata_say_what_a_user_needs_and_the_network_stays_as_it_is(tmp_path: Path):
     network = fovlse(GRID, classes=2).double().train()
     before = {name: value.clone() for name, value in network.state_dict().items()}
-    export_onnx(network, tmp_path / "a.onnx", size=(40, 50), classes=["cat", "dög"], values=(-1, 1))
+    export_onnx(network, tmp_path / "a.onnx", size=(40, 50), classes=["cat", "dög"], values=(-1, 1), reduce=3)
     assert network.training
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
     model = onnx.load(tmp_path / "a.onnx")
@@ -141,6 +146,7 @@ def test_the_metadata_say_what_a_user_needs_and_the_network_stays_as_it_is(tmp_p
     assert told["scales"] == list(GRID)
     assert told["input_size"] == [40, 50]
     assert told["values"] == [-1, 1]
+    assert told["reduce"] == 3
     assert told["network"] == "ScaleChannelNetwork"
     (taken,) = model.graph.input
     dimensions = [axis.dim_param or axis.dim_value for axis in taken.type.tensor_type.shape.dim]
@@ -275,6 +281,8 @@ def test_a_network_that_branches_on_values_is_refused(tmp_path: Path):
         ({"size": (100, 112)}, "images of 112x112 pixels alone"),
         ({"size": (0, 5)}, "whole pixels, got"),
         ({"values": (1, 1)}, "least, greatest"),
+        ({"reduce": 0}, "whole factor of 1 or more, got 0"),
+        ({"reduce": 2.5}, "whole factor of 1 or more, got 2.5"),
     ],
 )
 def test_bad_options_are_named(options: dict, message: str, tmp_path: Path):
@@ -303,6 +311,35 @@ def test_the_command_exports_a_saved_network(
     told = {entry.key: json.loads(entry.value) for entry in onnx.load("out/digits.onnx").metadata_props}
     assert told["values"] == pytest.approx([-0.763, 0.763], abs=1e-3)
     assert told["input_size"] is None
+    assert told["reduce"] == 1
+    assert "smaller" not in said.out
+
+
+def test_the_file_of_a_run_on_reduced_images_says_so_and_then_gives_what_predict_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    network = fovlse(GRID, classes=2)
+    lively(network).save_pretrained("run")
+    config = RunConfig(DataConfig("folder", folder="photos", reduce=2))
+    Path("run/config.toml").write_text(config.to_toml(), encoding="utf-8")
+    noise = np.random.default_rng(0).integers(0, 256, (100, 81), dtype=np.uint8)
+    Image.fromarray(noise).save("noise.png")
+    assert run_command("predict", "run", "noise.png", "--out", "noise.json") == 0
+    (expected,) = json.loads(Path("noise.json").read_text(encoding="utf-8"))
+    capsys.readouterr()
+
+    assert command("run", "--onnx", "run.onnx") == 0
+    assert "Make images 2 times smaller along each side" in capsys.readouterr().out
+    told = {entry.key: json.loads(entry.value) for entry in onnx.load("run.onnx").metadata_props}
+    assert told["reduce"] == 2
+    image = reduced(read_image("noise.png", grey=True), told["reduce"])
+    logits, channels = (torch.from_numpy(part) for part in run(Path("run.onnx"), image[None]))
+    probability, label = logits.softmax(1).max(1)
+    assert str(int(label)) == expected["class"]
+    assert float(probability) == pytest.approx(expected["probability"], abs=1e-4)
+    strongest = int(channels[0, :, int(label)].argmax())
+    assert told["scales"][strongest] * told["reduce"] == pytest.approx(expected["scale"], rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,9 @@ def export(
     The file takes `images` (batch, channels, height, width) and gives `logits` (batch, classes) and, for
     networks with scale channels, `channel_logits` (batch, scales, classes). Batches may have any size.
     Networks that foveate take images of any size; the plain CNN of digits takes 112x112, and so does swmax
-    unless --size says otherwise. The metadata name the classes, scales, size and range of values.
+    unless --size says otherwise. The metadata name the classes, scales, size, range of values, and `reduce`:
+    how many times smaller images have to be made before they are given to the file, 1 for most networks,
+    and data.reduce for those that were trained on own images of large objects. A line says so.
 
     With --dense the file takes one image of any size and gives `logits` (1, classes, h, w) and the selected
     `scales` (1, h, w) at every fourth pixel, the first included; converting takes minutes.
@@ -55,7 +57,13 @@ def export(
         if dense:
             loaded = slide(loaded, network)
         done = export_onnx(
-            loaded, onnx, size=size, classes=about.classes, background=about.background, values=values
+            loaded,
+            onnx,
+            size=size,
+            classes=about.classes,
+            background=about.background,
+            values=values,
+            reduce=about.reduce,
         )
         height, width = done.size or ("height", "width")
         megabytes = done.path.stat().st_size / 1e6
@@ -64,6 +72,11 @@ def export(
         print(" and ".join(done.outputs))
         counts = ", ".join(map(str, batches_of(loaded)))
         print(f"onnxruntime agrees with PyTorch within {done.error:.0e} on batches of {counts} random images")
+        if about.reduce > 1:
+            print(
+                f"Make images {about.reduce} times smaller along each side before you give them to the file: "
+                "the network learnt from such ones (the metadata's reduce; scales are in their pixels)"
+            )
 
 
 def slide(network: Any, name: Path) -> Any:
