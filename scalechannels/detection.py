@@ -13,6 +13,7 @@ the whole library, an image of width W reaches from −1/2 to W − 1/2.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -23,7 +24,7 @@ from torch import Tensor
 
 from scalechannels.boxes import suppress
 from scalechannels.dense import TILE, ChannelMap, DenseNetwork
-from scalechannels.foveate import resample
+from scalechannels.foveate import require_images, resample
 from scalechannels.interest import interest_points, parabola
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pieces import for_inference, in_pieces
@@ -66,7 +67,7 @@ class Detector:
     """Finds the objects of a network's classes in images of any size.
 
     network     its backbone has to slide, see DenseNetwork
-    background  the class that is no object; None for a network without one
+    background  the class that is no object, counted from 0; None for a network without one
     threshold   the probability that an object has to have
 
     Law: an object enlarged by the grid's ratio is found with a box enlarged by it. Limits: inside the grid's
@@ -84,7 +85,12 @@ class Detector:
         if not 0 <= threshold < 1:
             raise ValueError(f"the threshold is a probability from 0 to below 1, got {threshold}")
         self.dense = DenseNetwork(network, tile=tile)
+        if background is not None:
+            background = _class(background)
         self.network, self.background, self.threshold = network, background, threshold
+        classes = getattr(network.backbone, "classes", None)
+        if isinstance(classes, int):  # of a backbone that does not say it, the first look will
+            self._require_background(classes)
 
     @torch.no_grad()
     def __call__(self, image: Tensor) -> list[Detection]:
@@ -94,6 +100,7 @@ class Detector:
     @torch.no_grad()
     def peaks(self, image: Tensor) -> Peaks:
         """Every peak above the threshold, tile by tile; those of one object are not yet brought together."""
+        self._require_image(image)
         H, W = image.shape[1:]
         tile = self.dense.tile
         return _together(
@@ -111,6 +118,7 @@ class Detector:
         Every point of interest is foveated by the channels near its scale; windows that may hold an object
         move towards it while their score grows. `threshold` is the least strength of a blob.
         """
+        self._require_image(image)
         grid, n = self.network.grid, self.network.foveate.window
         margin = 2**NEAR
         points = interest_points(
@@ -130,6 +138,23 @@ class Detector:
             Peaks(centres, octaves.exp2()[channel], channel, logits), point, self._objectness
         )
         return self._detections(self._climb(image, peaks))
+
+    def _require_background(self, classes: int) -> None:
+        if self.background is not None and self.background >= classes:
+            raise ValueError(
+                f"the background is one of the network's {classes} classes, 0 to {classes - 1}, or None "
+                f"without one, got {self.background}"
+            )
+
+    def _require_image(self, image: Tensor) -> None:
+        if not isinstance(image, Tensor):
+            raise TypeError(f"the image is a torch.Tensor (C, H, W), got {type(image).__name__}")
+        if image.ndim != 3 or 0 in image.shape:
+            raise ValueError(
+                "one image (C, H, W) of at least one pixel is needed (of a batch, one after the other), "
+                f"got the shape {tuple(image.shape)}"
+            )
+        require_images(image[None], getattr(self.network.backbone, "channels", None))
 
     def _peaks_of_tile(self, image: Tensor, rows: tuple[int, int], columns: tuple[int, int]) -> Peaks:
         """The peaks whose centre lies in a part of the image; what is beside it is looked at as well."""
@@ -236,6 +261,7 @@ class Detector:
             best, label = logits.max(-1, keepdim=True)
             others = logits.scatter(-1, label, -math.inf)
             return best[..., 0] - others.logsumexp(-1)
+        self._require_background(logits.shape[-1])
         return self._classes(logits).logsumexp(-1) - logits[..., self.background]
 
     def _classes(self, logits: Tensor) -> Tensor:
@@ -266,6 +292,16 @@ class Detector:
             )
             for index in kept.tolist()
         ]
+
+
+def _class(given: int) -> int:
+    """A class as a plain whole number."""
+    try:
+        if not isinstance(given, bool) and (number := operator.index(given)) >= 0:
+            return number
+    except TypeError:
+        pass
+    raise ValueError(f"the background is a class, counted from 0, or None without one, got {given!r}")
 
 
 def _at_points(scores: ChannelMap, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:

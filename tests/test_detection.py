@@ -156,6 +156,41 @@ def test_a_threshold_that_is_no_probability_is_refused(threshold: float) -> None
         blobs(threshold=threshold)
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 40, 40), (40, 40), (40,), (), (1, 0, 40), (1, 40, 0), (0, 40, 40)])
+def test_an_image_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
+    detector = blobs()
+    for look in (detector, detector.peaks, detector.at_interest_points):
+        with pytest.raises(ValueError, match=r"one image \(C, H, W\).*got the shape \(") as caught:
+            look(torch.zeros(shape, dtype=torch.float64))
+        assert str(caught.value).endswith(str(shape))
+
+
+def test_an_image_of_another_kind_is_refused() -> None:
+    detector = blobs()
+    for look in (detector, detector.at_interest_points):
+        with pytest.raises(ValueError, match="takes images of 1 channels, got 3"):
+            look(torch.zeros(3, 40, 40, dtype=torch.float64))
+        with pytest.raises(TypeError, match="floating type"):
+            look(torch.zeros(1, 40, 40, dtype=torch.uint8))
+        with pytest.raises(TypeError, match=r"torch.Tensor \(C, H, W\), got ndarray"):
+            look(torch.zeros(1, 40, 40).numpy())  # type: ignore[operator]
+
+
+def test_a_background_that_is_no_class_is_refused() -> None:
+    known = fovavg(ScaleGrid.of(1, 2), classes=11).eval()
+    assert Detector(known, background=10).background == 10
+    assert Detector(known, background=torch.tensor(10)).background == 10  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"one of the network's 11 classes, 0 to 10, or None .*got 11"):
+        Detector(known, background=11)
+    for wrong in (-1, 1.0, True, "10", torch.tensor(1.5)):
+        with pytest.raises(ValueError, match="a class, counted from 0"):
+            Detector(known, background=wrong)  # type: ignore[arg-type]
+    unknown = Detector(blobs().network, background=3)  # its backbone does not say how many classes it has
+    for look in (unknown, lambda image: unknown.at_interest_points(image, threshold=0.01)):
+        with pytest.raises(ValueError, match=r"one of the network's 3 classes, 0 to 2, or None .*got 3"):
+            look(blob_image(*PARTS))
+
+
 # Boxes
 
 
