@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -84,8 +85,13 @@ def test_a_finished_run_says_that_it_is_done(here: Path, capsys: pytest.CaptureF
     assert run(*words) == 0
     second = capsys.readouterr()
     assert second.out == first.out
-    assert "This run was done before" in second.err
+    assert "This run was done before: nothing was trained." in second.err
     assert {path: path.stat().st_mtime_ns for path in only(here).iterdir()} == before
+    assert run("train", "--config", "run.toml", "--sizes", 2, "--split", "validation") == 0
+    third = capsys.readouterr()
+    assert third.out.splitlines()[1].split()[0] == "2"
+    assert "validation split" in third.out
+    assert "This run was done before: it was only tested anew." in third.err
 
 
 @pytest.mark.parametrize(
@@ -96,6 +102,7 @@ def test_a_finished_run_says_that_it_is_done(here: Path, capsys: pytest.CaptureF
         (("--data.sizes", "-1"), "data.sizes is one positive size"),
         (("--training.epochs", "0"), "training.epochs is at least 1, got 0"),
         (("--sizes", "0"), "--sizes takes positive sizes"),
+        (("--sizes", "1", "2", "1"), "--sizes takes each size once, got 1 2 1"),
         (("--network.name", "swmax", "--data.name", "cifar10"), "swmax looks for objects over space"),
         (("--config", "run.toml", "--training.batch", "100"), "a batch of 100 is larger than the 64"),
         (("--config", "run.toml", "--out", "run.toml/runs"), "cannot write the run's folder run.toml/runs"),
@@ -181,7 +188,14 @@ def test_evaluate_does_not_overwrite_the_run_and_knows_one_that_is_not_done(
     assert run("train", "--config", "run.toml", "--sizes", 1) == 0
     folder = only(here)
     before = (folder / "result.json").read_text()
-    assert run("evaluate", folder, "--out", folder / "result.json") == 1
+    other = Path(shutil.copytree(folder, here / "others" / folder.name))
+    capsys.readouterr()
+    for place in (folder, other):  # its own result, and that of another run
+        assert run("evaluate", folder, "--sizes", 1, "--out", place / "result.json") == 1
+        assert "result.json belongs to the network in" in capsys.readouterr().err
+        assert json.loads((place / "result.json").read_text())["history"]
+    assert run("evaluate", folder, "--sizes", 1, "--out", folder / "more.json") == 0
+    assert run("evaluate", folder, "--sizes", 1, "--out", "result.json") == 0  # in no run's folder
     assert run("evaluate", folder, "--out", "x.txt") == 1
     assert (folder / "result.json").read_text() == before
     (folder / "config.json").unlink()

@@ -11,6 +11,7 @@ import torch
 from command_line import run
 from PIL import Image
 
+from scalechannels import ScaleGrid
 from scalechannels.report.own_images import verdict
 from scalechannels.training.config import RunConfig
 
@@ -85,6 +86,59 @@ def test_train_report_and_predict_on_colour_images(here: Path, capsys: pytest.Ca
     capsys.readouterr()
     assert run("evaluate", folder, "--sizes", 1) == 0
     assert "4 images of each size: folder" in capsys.readouterr().out
+
+
+def test_runs_that_were_tested_at_other_sizes_are_tested_anew(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scalechannels.training.own_images.FolderData.test_sizes", (0.5, 1.0))
+    photos(here / "photos")
+    words = ("train", "--data", "photos", *FEW)
+    assert run(*words, "--no-compare", "--sizes", 1) == 0
+    folder = only("*")
+    learnt = (folder / "model.safetensors").read_bytes()
+    capsys.readouterr()
+    assert run(*words) == 0  # at all sizes, with the plain CNN
+    said = capsys.readouterr().out
+    assert "scale channels: trained before, tested anew on other sizes …\nplain CNN: training, 1 ep" in said
+    assert (folder / "model.safetensors").read_bytes() == learnt
+    for sizes, more in ([0.5, 1.0], ()), ([2.0], ("--sizes", 2)):
+        assert run(*words, *more) == 0
+        runs = json.loads((folder / "report.json").read_text())["runs"]
+        assert list(runs) == ["scale channels", "plain CNN"]
+        for one in runs.values():
+            assert [entry["size"] for entry in one["evaluation"]["sizes"]] == sizes
+
+
+def test_the_plain_network_alone_has_a_report_without_channels(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photos(here / "photos")
+    words = ("train", "--data", "photos", *FEW, "--network.name", "cnn")
+    assert run(*words, "--sizes", 1, 1) == 1
+    assert "--sizes takes each size once, got 1 1" in capsys.readouterr().err
+    assert run(*words, "--sizes", 0.5, 1) == 0
+    said = capsys.readouterr().out
+    assert "no channels, one window of 112 pixels" in said
+    assert re.search(r"The plain CNN finds \d+ % right, at the simulated size ", said)
+    page = (only("cnn-*") / "report.html").read_text(encoding="utf-8")
+    assert "none: one window of 112 pixels" in page
+    for absent in ("Which channel decides", "--network.low", "strongest channel"):
+        assert absent not in page
+
+
+def test_the_wider_range_of_the_report_can_be_trained_with(here: Path) -> None:
+    photos(here / "photos", size=(40, 30))
+    few = ("--training.epochs", 1, "--network.ratio", 1.5, "--sizes", 1, "--no-compare")
+    assert run("train", "--data", "photos", *few) == 0
+    page = (only("*") / "report.html").read_text(encoding="utf-8")
+    assert "Which channel decides" in page
+    options = re.search(r"FOLDER --network.low (\S+) --network.high (\S+) --network.ratio ([\d.]+)", page)
+    low, high, ratio = map(float, options.groups())
+    old = RunConfig.from_toml(only("*") / "config.toml").network
+    assert ratio == old.ratio == 1.5
+    steps = len(ScaleGrid(old.low, old.high, ratio=1.5))
+    assert len(ScaleGrid(low, high, ratio=ratio)) == steps + 4  # two more at each end are about an octave
 
 
 def test_short_forms_stand_for_their_fields_and_a_file_can_say_the_rest(

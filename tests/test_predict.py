@@ -142,6 +142,8 @@ def test_the_plain_network_has_no_scale_and_says_which_image_it_cannot_take(
         (("net", "digits"), "no images (.png, .jpg"),
         (("digits", "a.png"), "digits is no saved network"),
         (("net", "a.png", "--out", "x.txt"), "--out takes a .csv or a .json file, got x.txt"),
+        (("net", "a.png", "--max-pixels", "0"), "--max-pixels is at least 1, got 0"),
+        (("net", "a.png", "--out", "net/result.json"), "net/result.json belongs to the network in "),
     ],
 )
 def test_what_a_user_can_mend_is_one_line(
@@ -163,13 +165,47 @@ def prediction(strongest: int, channels: int = 3) -> Prediction:
 
 
 def test_a_scale_at_the_edge_is_told_with_what_to_do() -> None:
-    assert edge_warnings([prediction(1), prediction(0, channels=1)]) == []
-    low, high = edge_warnings([prediction(0), prediction(1), prediction(2), prediction(2)])
+    grid = ScaleGrid(1, 4, ratio=2)
+    assert edge_warnings([prediction(1), prediction(0, channels=1)], grid) == []
+    low, high = edge_warnings([prediction(0), prediction(1), prediction(2), prediction(2)], grid)
     assert low.startswith("1 of 4 images, such as 0.png: the strongest channel is the smallest (σ = 1)")
     assert low.endswith("Widen the range: train with --network.low 0.5")
     assert high.startswith("2 of 4 images, such as 2.png: the strongest channel is the largest (σ = 4)")
     assert high.endswith("train with --network.high 8")
-    assert edge_warnings([prediction(2)], reduce=4)[0].endswith("--network.high 2")
+    # The options are in the network's own pixels, the scale in the file's: here of an image reduced by 4.
+    assert edge_warnings([prediction(2)], [0.25, 0.5, 1])[0].endswith("--network.high 2")
+    low, high = edge_warnings([prediction(0), prediction(2)], grid, deployed=(0.25, 2.0))
+    assert low.endswith("train with --deploy-pixel-sizes that reach to 4")
+    assert high.endswith("train with --deploy-pixel-sizes that reach to 0.125")
+
+
+@pytest.mark.parametrize("ratio", [2**0.25, 2**0.5, 1.5, 1.1, 3])
+@pytest.mark.parametrize("minimum", [0.2020305, 1 / 3, 36 / 28 * 2**-2.5, 7.123456789])
+def test_the_scale_that_is_advised_is_one_that_can_be_trained_with(minimum: float, ratio: float) -> None:
+    old = ScaleGrid.of(*(minimum * ratio**k for k in range(17)))
+    ends = [prediction(0, channels=17), prediction(16, channels=17)]
+    low, high = (float(line.split()[-1]) for line in edge_warnings(ends, old))
+    for grid in (
+        ScaleGrid(low, old.maximum, ratio=ratio),
+        ScaleGrid(old.minimum, high, ratio=ratio),
+        ScaleGrid(low, high, ratio=ratio),
+    ):
+        assert set(torch.tensor(old.factors).log().mul(1e4).round().tolist()) < set(
+            grid.scales.log().mul(1e4).round().tolist()
+        )
+    assert 1.4 < high / old.maximum < 3.1
+    assert 1.4 < old.minimum / low < 3.1
+
+
+def test_a_detector_says_background_where_there_is_no_object(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(here / "nothing.png", torch.zeros(60, 60))
+    assert run("digit-detector", "nothing.png") == 0
+    said = capsys.readouterr()
+    assert rows(said.out)[0]["class"] == "background"
+    assert "1 of 1 images are background as a whole" in said.err
+    assert "scalechannels detect IMAGE --network digit-detector" in said.err
 
 
 def test_one_channel_has_no_edge(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

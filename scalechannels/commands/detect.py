@@ -120,15 +120,17 @@ def detect(
 
 def require_outputs(image: Path, json_file: Path, overlay: Path, max_pixels: int) -> None:
     """Before any work: outputs have fitting names, and none is the image itself."""
+    from scalechannels.commands.evaluate import require_free
+    from scalechannels.commands.predict import require_max_pixels
     from scalechannels.data.show import png_path
 
     if json_file.suffix.lower() != ".json":
         raise ValueError(f"--json takes a .json file, got {json_file}")
+    require_free(json_file)
     png_path(overlay)
     if overlay.resolve() == image.resolve():
         raise ValueError(f"--overlay would replace the image {image}; choose another name")
-    if max_pixels < 1:
-        raise ValueError(f"--max-pixels is at least 1, got {max_pixels}")
+    require_max_pixels(max_pixels)
 
 
 def read_about(folder: Path, network: Any) -> About:
@@ -138,6 +140,11 @@ def read_about(folder: Path, network: Any) -> About:
     path = folder / "detector.json"
     if not path.exists():
         return About(class_names(folder), None, values_of(folder, network), reduction_of(folder))
+    return read_detector(path)
+
+
+def read_detector(path: Path) -> About:
+    """What a detector.json says."""
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
         classes = [str(name) for name in read["classes"]]

@@ -49,7 +49,7 @@ def evaluate(
         folder = find_network(folder)
         require_sizes(sizes)
         if out is not None:
-            require_json(out, folder)
+            require_json(out)
         result = evaluate_folder(folder, sizes, split, data, require_device(device), root, coarse)
         print(table(result))
         if out is not None:
@@ -137,11 +137,20 @@ def run_config(folder: Path) -> RunConfig | None:
     return RunConfig.from_toml(path) if path.exists() else None
 
 
-def require_json(out: Path, folder: Path) -> None:
+def require_json(out: Path) -> None:
     if out.suffix.lower() != ".json":
         raise ValueError(f"--out takes a .json file, got {out}")
-    if out.resolve().parent == folder.resolve() and out.name in ("result.json", "config.json"):
-        raise ValueError(f"{out} belongs to the network itself; choose another name")
+    require_free(out)
+
+
+def require_free(out: Path) -> None:
+    """Refuse to write over a file that makes a run or a saved network what it is, this one or another."""
+    from scalechannels.training.runs import CONFIG
+
+    folder, names = out.resolve().parent, ("config.json", "detector.json", "report.json", "result.json")
+    owned = any((folder / sign).exists() for sign in (CONFIG, "model.safetensors"))
+    if owned and out.name.lower() in names:
+        raise ValueError(f"{out} belongs to the network in {folder}; choose another name or folder")
 
 
 def table(result: dict[str, Any]) -> str:

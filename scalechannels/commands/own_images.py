@@ -76,20 +76,23 @@ def train_own_images(
 def described(config: RunConfig) -> str:
     """What was found and chosen, before it is trained on."""
     from scalechannels.scales import ScaleGrid
-    from scalechannels.training.own_network import training_scale
+    from scalechannels.training.own_network import FIELD, training_scale
 
     data, network = config.data, config.network
     assert data.reduce is not None
+    assert network.window is not None
     assert network.low is not None
     assert network.high is not None
     grid = ScaleGrid(network.low, network.high, ratio=network.ratio)
     own = training_scale(config)
     reduction = f", made {data.reduce} times smaller" if data.reduce > 1 else ""
-    return (
-        f"{data.folder}: {data.colour} images{reduction}, objects of {data.object_size:g} pixels\n"
-        f"{len(grid)} channels, from {grid.minimum / own:.3g} to {grid.maximum / own:.3g} times that size, "
-        f"windows of {network.window} pixels"
+    seen = (
+        f"no channels, one window of {FIELD * network.window} pixels"
+        if network.name == "cnn"
+        else f"{len(grid)} channels, from {grid.minimum / own:.3g} to {grid.maximum / own:.3g} times that "
+        f"size, windows of {network.window} pixels"
     )
+    return f"{data.folder}: {data.colour} images{reduction}, objects of {data.object_size:g} pixels\n{seen}"
 
 
 def write_report(runs: dict[str, Run], folder: Path) -> dict[str, Any]:
@@ -122,7 +125,6 @@ def write_report(runs: dict[str, Run], folder: Path) -> dict[str, Any]:
 def _result(runs: dict[str, Run]) -> dict[str, Any]:
     import torch
 
-    from scalechannels.scales import ScaleGrid
     from scalechannels.training.build import build_network
     from scalechannels.training.datasets import open_data
     from scalechannels.training.own_images import factors
@@ -132,12 +134,10 @@ def _result(runs: dict[str, Run]) -> dict[str, Any]:
     config = first.config
     data: Any = open_data(config.data, torch.device("cpu"))
     results = {name: run.result() for name, run in runs.items()}
-    cost = {}
-    for name, run in runs.items():
-        network: Any = build_network(run.config, None, len(data.classes))
-        cost[name] = len(network.grid) * multiplications(network.backbone)
-    assert config.network.low is not None
-    assert config.network.high is not None
+    networks: dict[str, Any] = {
+        name: build_network(run.config, None, len(data.classes)) for name, run in runs.items()
+    }
+    seen = networks[next(iter(runs))]
     tested = next(iter(results.values()))["evaluation"]["sizes"]
     return {
         "folder": config.data.folder,
@@ -148,10 +148,12 @@ def _result(runs: dict[str, Run]) -> dict[str, Any]:
             "tested": tested[0]["images"] if tested else 0,
         },
         "factors": list(factors(config.data)),
-        "grid": list(ScaleGrid(config.network.low, config.network.high, ratio=config.network.ratio)),
+        "grid": list(seen.grid),  # one scale alone for the plain CNN
         "training_scale": training_scale(config),
-        "window": config.network.window,
-        "multiplications": cost,
+        "window": seen.backbone.window,
+        "multiplications": {
+            name: len(network.grid) * multiplications(network.backbone) for name, network in networks.items()
+        },
         "runs": results,
     }
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Values = Literal["digits", "unit"]
 BATCH = 64
+BACKGROUND, DETECTOR_FILE = "background", "detector.json"
 
 
 class Prediction(NamedTuple):
@@ -76,9 +77,13 @@ def predict(
     with clear_ending():
         if out is not None and out.suffix.lower() not in (".csv", ".json"):
             raise ValueError(f"--out takes a .csv or a .json file, got {out}")
-        from scalechannels.commands.evaluate import open_network
+        if max_pixels is not None:
+            require_max_pixels(max_pixels)
+        from scalechannels.commands.evaluate import open_network, require_free
 
-        network = find_network(network)
+        if out is not None:
+            require_free(out)
+        named, network = network, find_network(network)
         # Every image is refined: its scale is told, and the coarse channels alone would tell it coarsely.
         loaded = open_network(network, coarse, sure=1.0).to(require_device(device))
         paths = image_paths(images)
@@ -109,26 +114,52 @@ def predict(
                 "network learnt light on dark: try --invert",
                 file=sys.stderr,
             )
-        for line in edge_warnings(predictions, reader.reduce):
+        nothing = sum(one.label == BACKGROUND for one in predictions)
+        if nothing and (network / DETECTOR_FILE).exists():
+            print(
+                f"warning: {nothing} of {len(predictions)} images are background as a whole to this "
+                f"detector, at its surest scale; scalechannels detect IMAGE --network {named} finds the "
+                "objects in them",
+                file=sys.stderr,
+            )
+        for line in edge_warnings(predictions, getattr(loaded, "grid", ()), deployed_sizes(network)):
             print(f"warning: {line}", file=sys.stderr)
         if reader.unreadable:
             sys.exit(1)
 
 
-def edge_warnings(predictions: Sequence[Prediction], reduce: int = 1) -> list[str]:
-    """What to do where the winning scale lies at an end of the grid: nothing there tells a size beyond it."""
+def require_max_pixels(max_pixels: int) -> None:
+    if max_pixels < 1:
+        raise ValueError(f"--max-pixels is at least 1, got {max_pixels}")
+
+
+def edge_warnings(
+    predictions: Sequence[Prediction], grid: Sequence[float], deployed: Sequence[float] | None = None
+) -> list[str]:
+    """What to do where the winning scale lies at an end of the grid: nothing there tells a size beyond it.
+
+    grid       of the network, as --network.low and --network.high say it
+    deployed   the pixel sizes that set the grid, where such were given: then these are to be widened
+    """
+    from scalechannels.report.own_images import wider
+
     warnings = []
-    for place, end, beyond, option, factor in (
-        (0, "smallest", "smaller", "low", 0.5),
-        (-1, "largest", "larger", "high", 2.0),
+    # Where a pixel measures more, objects are smaller.
+    for place, end, beyond, option, pixels in (
+        (0, "smallest", "smaller", "low", max(deployed or (1,)) * 2),
+        (-1, "largest", "larger", "high", min(deployed or (1,)) / 2),
     ):
         ended = [one for one in predictions if one.at_edge and _strongest(one) == place % _channels(one)]
         if ended:
-            scale = ended[0].scale or 1.0
+            advice = (
+                f"--deploy-pixel-sizes that reach to {pixels:g}"
+                if deployed
+                else f"--network.{option} {wider(grid, -1 if option == 'low' else 1)}"
+            )
             warnings.append(
                 f"{len(ended)} of {len(predictions)} images, such as {ended[0].path}: the strongest channel "
-                f"is the {end} (σ = {scale:.3g}), so the object may be {beyond} than any channel is for. "
-                f"Widen the range: train with --network.{option} {scale * factor / reduce:.5g}"
+                f"is the {end} (σ = {ended[0].scale or 1:.3g}), so the object may be {beyond} than any "
+                f"channel is for. Widen the range: train with {advice}"
             )
     return warnings
 
@@ -270,10 +301,26 @@ def reduction_of(folder: Path) -> int:
     return 1 if config is None else config.data.reduce or 1
 
 
+def deployed_sizes(folder: Path) -> tuple[float, ...] | None:
+    """The pixel sizes that set a run's channels; None where no run says them."""
+    from scalechannels.commands.evaluate import run_config
+
+    config = run_config(folder)
+    return None if config is None or config.data.pixel_size is None else config.data.deploy_pixel_sizes
+
+
 def class_names(folder: Path) -> list[str] | None:
-    """The names of a run's classes; None where no run says them."""
+    """The names of a run's classes, or of a detector's with the background; None where nothing says them."""
     from scalechannels.training.runs import RESULT
 
+    if (folder / DETECTOR_FILE).exists():
+        from scalechannels.commands.detect import read_detector
+
+        about = read_detector(folder / DETECTOR_FILE)
+        names = list(about.classes or ())
+        if about.background is not None:
+            names.insert(about.background, BACKGROUND)
+        return names
     path = folder / RESULT
     return json.loads(path.read_text(encoding="utf-8"))["classes"] if path.exists() else None
 

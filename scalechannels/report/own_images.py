@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scalechannels.report import page as html
 from scalechannels.report.curves import accuracy_curves, fraction
 from scalechannels.report.selection import selection_picture
 from scalechannels.report.theme import svg
+from scalechannels.scales import QUARTER_OCTAVE
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,7 +52,8 @@ def verdict(result: Mapping[str, Any]) -> Verdict:
     over = f"at the simulated size {_size(sizes[0])}" if len(sizes) == 1 else f"on average {over}"
     mean = sum(columns[name][size] for size in sizes) / len(sizes)
     if PLAIN not in columns or name == PLAIN:
-        return Verdict(f"The {name} find {mean:.0f} % right, {over}.", mean, None, None)
+        find = "finds" if name == PLAIN else "find"
+        return Verdict(f"The {name} {find} {mean:.0f} % right, {over}.", mean, None, None)
     other = sum(columns[PLAIN][size] for size in sizes) / len(sizes)
     images = result["images"]["kept"]
     margin = _margin(mean, other, images)
@@ -85,6 +87,7 @@ def own_images_page(
     kept = f"{images['tested']} of {images['kept']}" if images["tested"] < images["kept"] else images["kept"]
     own = [size for size in sizes if abs(size - 1) < 1e-6]
     entries = result["runs"][first]["evaluation"]["sizes"]
+    several = len(result["grid"]) > 1
     parts = [
         html.paragraph(found.text, "lead"),
         html.figures(_figures(found, columns, own, guessing)),
@@ -106,7 +109,7 @@ def own_images_page(
             "No image was resized to fit another: all keep their scale.",
         ),
     ]
-    if entries[0]["selection"] and len(result["grid"]) > 1:
+    if entries[0]["selection"] and several:
         parts += [
             html.heading("Which channel decides"),
             html.paragraph(
@@ -144,15 +147,20 @@ def own_images_page(
         html.heading("What to do next"),
         html.paragraph("Classify other images, at any size:"),
         html.commands(f"scalechannels predict {folders[0]} IMAGES --out classes.csv"),
-        html.paragraph(
-            "It warns where the strongest channel is the first or last: then the range should be widened. "
-            "Do so by what a pixel measures, or by the scales of the channels:"
-        ),
-        html.commands(
-            "scalechannels train --data FOLDER --pixel-size 0.5 --deploy-pixel-sizes 0.05 4",
-            f"scalechannels train --data FOLDER --network.low {result['grid'][0] / 2:.4g} "
-            f"--network.high {result['grid'][-1] * 2:.4g}",
-        ),
+    ]
+    if several:
+        parts += [
+            html.paragraph(
+                "It warns where the strongest channel is the first or last: then the range should be "
+                "widened. Do so by what a pixel measures, or by the scales of the channels:"
+            ),
+            html.commands(
+                "scalechannels train --data FOLDER --pixel-size 0.5 --deploy-pixel-sizes 0.05 4",
+                f"scalechannels train --data FOLDER --network.low {wider(result['grid'], -1)} "
+                f"--network.high {wider(result['grid'], 1)}{_ratio(result)}",
+            ),
+        ]
+    parts += [
         html.paragraph(
             "These test images were used for no choice here. If you try several options and keep the best on "
             "them, its figure is too good: keep some images aside for the end."
@@ -161,6 +169,22 @@ def own_images_page(
         html.facts(_facts(result, folders)),
     ]
     return html.page("Do scale channels help on these images?", *parts)
+
+
+def wider(grid: Sequence[float], end: Literal[-1, 1]) -> str:
+    """The scale about an octave beyond the first (−1) or last (1) of a grid, for the command line.
+
+    Whole steps of the grid, and so many digits that a grid of these steps meets it.
+    """
+    ratio = grid[1] / grid[0]
+    steps = max(1, round(math.log(2, ratio)))
+    return f"{(grid[0] if end < 0 else grid[-1]) * ratio ** (end * steps):.10g}"
+
+
+def _ratio(result: Mapping[str, Any]) -> str:
+    """The option for the steps of the channels, where they are not those of the paper."""
+    ratio = next(iter(result["runs"].values()))["config"]["network"]["ratio"]
+    return "" if math.isclose(ratio, QUARTER_OCTAVE, rel_tol=1e-9) else f" --network.ratio {ratio!r}"
 
 
 def _figures(
@@ -215,7 +239,9 @@ def _facts(result: Mapping[str, Any], folders: Sequence[str]) -> list[tuple[str,
             "Channels",
             f"{len(result['grid'])}, from {_size(result['grid'][0] / result['training_scale'])} to "
             f"{_size(result['grid'][-1] / result['training_scale'])} times the size of training; windows of "
-            f"{result['window']} pixels",
+            f"{result['window']} pixels"
+            if len(result["grid"]) > 1
+            else f"none: one window of {result['window']} pixels",
         ),
         (
             "Training",
