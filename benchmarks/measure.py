@@ -48,11 +48,21 @@ def environment(device: torch.device) -> dict[str, Any]:
     return {**run_environment(device), "cores": os.cpu_count(), "load_average": load}
 
 
+def usable_device(name: str) -> str:
+    """A device that PyTorch can compute on here; what it says against any other becomes one line."""
+    try:
+        torch.zeros(1, device=name).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise argparse.ArgumentTypeError(f"{name} cannot be computed on here: {reason}") from error
+    return name
+
+
 def options(description: str | None, repeats: int = 5) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--device", default="cpu", type=usable_device)
     parser.add_argument("--repeats", type=int, default=repeats)
     parser.add_argument("--output", type=Path, help="also write the JSON there")
     return parser
