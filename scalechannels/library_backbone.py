@@ -14,11 +14,13 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
+from scalechannels.backbones import Backbone
+
 Library = Literal["torchvision", "timm"]
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
-class LibraryBackbone(nn.Module):
+class LibraryBackbone(Backbone):
     """Windows (N, C, n, n) from 0 to 1 to logits (N, K), by a model of torchvision or timm.
 
     library    "torchvision" or "timm"

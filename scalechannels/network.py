@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import Unpack
 
-from scalechannels.backbones import CifarBackbone, ConvBackbone, mnist_backbone
+from scalechannels.backbones import CifarBackbone, ConvBackbone, mnist_backbone, stated
 from scalechannels.foveate import Foveate, Outside, require_images
-from scalechannels.pieces import for_inference, in_pieces
+from scalechannels.pieces import binds_images, for_inference, in_pieces, require_logits
 from scalechannels.pooling import ConcatScales, LogMeanExpOverScales, MaxOverScales, MeanOverScales
 from scalechannels.pretrained import Network
 from scalechannels.scales import ScaleGrid
@@ -57,8 +57,8 @@ class ScaleChannelNetwork(Network):
         for name, part in {"backbone": backbone, "pool": pool}.items():
             if not isinstance(part, nn.Module):
                 raise TypeError(f"the {name} is a torch module, such as MaxOverScales(), got {part!r}")
-        wanted = getattr(backbone, "window", window)
-        if wanted != window:
+        wanted = stated(backbone, "window")
+        if wanted is not None and wanted != window:
             raise ValueError(f"this backbone takes windows of {wanted} pixels, the network gives {window}")
         if isinstance(pool, ConcatScales) and pool.scales != len(grid):
             raise ValueError(f"the concatenation was made for {pool.scales} scales, the grid has {len(grid)}")
@@ -82,12 +82,13 @@ class ScaleChannelNetwork(Network):
     def forward(self, images: Tensor, centres: Tensor | None = None) -> Tensor:
         """Logits (B, K) of images (B, C, H, W) of any H and W; `centres` (B, 2) as in Foveate."""
         self._check(images)
-        return in_pieces(self._logits, images, centres, self._pixels(images), training=self.training)
+        return in_pieces(self._logits, images, centres, self._pixels(images), training=binds_images(self))
 
     def channel_logits(self, images: Tensor, centres: Tensor | None = None) -> Tensor:
         """What each channel says before pooling: (B, S, K)."""
         self._check(images)
-        channels = in_pieces(self._channels, images, centres, self._pixels(images), training=self.training)
+        pixels = self._pixels(images)
+        channels = in_pieces(self._channels, images, centres, pixels, training=binds_images(self))
         return channels if self.head is None else self.head(channels)
 
     def pool_channels(self, channels: Tensor) -> Tensor:
@@ -121,26 +122,29 @@ class ScaleChannelNetwork(Network):
         try:
             backbone = for_inference(self.backbone)
             outputs = in_pieces(
-                lambda windows, _: backbone(windows),
+                lambda windows, _: require_logits(backbone(windows), windows),
                 stack.flatten(0, 1),
                 None,
                 stack[0, 0].numel(),
-                training=self.training,
+                training=binds_images(self),
             )  # (B·S, K)
         except torch.OutOfMemoryError:
             raise  # no fault of the window, and callers may know what to do
         except RuntimeError as error:
-            n = self.foveate.window
+            n, weights = self.foveate.window, next(self.backbone.parameters(), stack)
+            if weights.dtype != stack.dtype:
+                raise TypeError(
+                    f"the images are {stack.dtype}, the backbone's weights {weights.dtype}: convert with "
+                    f"images.to({weights.dtype}) or network.to({stack.dtype}). It said: {error}"
+                ) from error
             raise ValueError(
                 f"the backbone {type(self.backbone).__name__} failed on windows of the shape "
                 f"(N, {stack.shape[2]}, {n}, {n}); does the window of {n} pixels fit it? It said: {error}"
             ) from error
-        if outputs.ndim != 2:
-            raise ValueError(f"a backbone gives (N, K), this one gave {tuple(outputs.shape)}")
         return outputs.view(B, S, -1)  # (B, S, K)
 
     def _check(self, images: Tensor) -> None:
-        require_images(images, getattr(self.backbone, "channels", None))
+        require_images(images, stated(self.backbone, "channels"))
 
     def _pixels(self, images: Tensor) -> int:
         """An image's weight in a piece: its windows are small beside what the backbone makes of them."""
@@ -189,7 +193,7 @@ def fovavg(grid: ScaleGrid, **options: Unpack[PaperOptions]) -> ScaleChannelNetw
 
 
 def fovlse(grid: ScaleGrid, **options: Unpack[PaperOptions]) -> ScaleChannelNetwork:
-    """Log-mean-exp over scales, which the paper does not have: above both FovMax and FovAvg in accuracy."""
+    """Log-mean-exp over scales, which the paper does not have; docs/beyond.md compares them."""
     return paper_network(grid, LogMeanExpOverScales(), **options)
 
 

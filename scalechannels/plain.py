@@ -7,10 +7,10 @@ from typing import Any, get_args
 import torch
 from torch import Tensor, nn
 
-from scalechannels.backbones import CifarBackbone, ConvBackbone
+from scalechannels.backbones import CifarBackbone, ConvBackbone, stated
 from scalechannels.foveate import require_images
 from scalechannels.network import Data
-from scalechannels.pieces import for_inference, in_pieces
+from scalechannels.pieces import binds_images, for_inference, in_pieces, require_logits
 from scalechannels.pretrained import Network
 
 
@@ -23,15 +23,21 @@ class PlainNetwork(Network):
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (B, K)."""
-        require_images(images, getattr(self.backbone, "channels", None))
-        side = getattr(self.backbone, "window", None)
+        require_images(images, stated(self.backbone, "channels"))
+        side = stated(self.backbone, "window")
         if side is not None and tuple(images.shape[2:]) != (side, side):
             raise ValueError(
                 f"the plain CNN takes images of {side}x{side} pixels, got {images.shape[2]}x{images.shape[3]}"
             )
         pixels = images.shape[1] * images.shape[2] * images.shape[3]
         backbone = for_inference(self.backbone)
-        return in_pieces(lambda part, _: backbone(part), images, None, pixels, training=self.training)
+        return in_pieces(
+            lambda part, _: require_logits(backbone(part), part),
+            images,
+            None,
+            pixels,
+            training=binds_images(self),
+        )
 
     def arguments(self) -> dict[str, Any]:
         return {"backbone": self.backbone}

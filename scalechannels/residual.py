@@ -9,7 +9,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from scalechannels.backbones import _require_counts, fold
+from scalechannels.backbones import Backbone, _require_counts, fold
 from scalechannels.pooling import winner
 
 SMALLEST = 8
@@ -18,7 +18,7 @@ LOGIT_SCALE = 1 / 8
 """A maximum over places is large from the start; unscaled, so would be the first logits and losses."""
 
 
-class ResidualBackbone(nn.Module):
+class ResidualBackbone(Backbone):
     """Windows (N, C, n, n) to logits (N, K): a small residual network with batch norm.
 
     features   F, of the first convolution; the three stages have 2F, 4F and 8F, each at half the resolution

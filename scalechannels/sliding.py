@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from scalechannels.backbones import ConvBackbone, mnist_backbone
 from scalechannels.foveate import require_images, resample
-from scalechannels.pieces import in_pieces
+from scalechannels.pieces import binds_images, in_pieces
 from scalechannels.pooling import winner
 from scalechannels.pretrained import Network
 from scalechannels.scales import ScaleGrid
@@ -79,7 +79,7 @@ class SlidingWindowNetwork(Network):
         require_images(images, self.backbone.channels)
         sizes = [self.sampled_size(images, sigma) for sigma in self.grid]
         pixels = images.shape[1] * sum(height * width for height, width in sizes)
-        return in_pieces(self._channels, images, None, pixels, training=self.training)
+        return in_pieces(self._channels, images, None, pixels, training=binds_images(self))
 
     def sampled_size(self, images: Tensor, sigma: float) -> tuple[int, int]:
         """How many rows and columns channel σ has."""

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from scalechannels.backbones import CifarBackbone, ConvBackbone, mnist_backbone
+from scalechannels.convolutional import convolutional
 
 
 def parameters(module: nn.Module) -> int:
@@ -119,3 +120,21 @@ def test_folded_batch_norm_computes_the_same(backbone) -> None:
     with torch.no_grad():
         expected = backbone(windows)
         torch.testing.assert_close(backbone.folded()(windows), expected, atol=1e-4, rtol=1e-4)
+
+
+@torch.no_grad()
+def test_a_changed_backbone_slides_as_it_is_or_is_refused() -> None:
+    """A leaky ReLU treats every place alike; a group norm looks at the whole window."""
+    torch.manual_seed(0)
+    windows = torch.randn(3, 1, 28, 28)
+    leaky, grouped, rescaled = (mnist_backbone().eval() for _ in range(3))
+    for block in leaky.convolutions:
+        block[2] = nn.LeakyReLU(0.5)
+    torch.testing.assert_close(
+        convolutional(leaky, 28).logit_map(windows)[..., 0, 0], leaky(windows), atol=1e-4, rtol=1e-4
+    )
+    grouped.convolutions[0][1] = nn.GroupNorm(2, 16)
+    rescaled.dense.register_forward_hook(lambda *called: 2 * called[2])
+    for backbone in (grouped, rescaled):
+        with pytest.raises(TypeError, match="ConvBackbone does not slide: on a map it differs"):
+            convolutional(backbone, 28)
