@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import Any, TypeVar
 
+import torch
 from huggingface_hub import PyTorchModelHubMixin, hf_hub_download
 from torch import nn
 
@@ -92,7 +93,11 @@ class Network(
     def _save_pretrained(self, save_directory: Path) -> None:
         from safetensors.torch import save_file
 
-        weights = {name: value.detach().contiguous() for name, value in self.state_dict().items()}
+        # Copies: the file's format takes no two names for one tensor, which tied weights are.
+        weights = {
+            name: value.detach().clone(memory_format=torch.contiguous_format)
+            for name, value in self.state_dict().items()
+        }
         with atomic_path(save_directory / WEIGHTS) as path:
             save_file(weights, path, metadata={"format": "pt"})
         text = json.dumps(describe(self), indent=2) + "\n"

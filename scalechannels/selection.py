@@ -31,6 +31,11 @@ from scalechannels.sliding import SlidingWindowNetwork
 @torch.no_grad()
 def scale_contributions(network: ScaleChannelNetwork | SlidingWindowNetwork, images: Tensor) -> Tensor:
     """The contribution of every channel to each image's winning class: (B, S), rows sum to 1."""
+    if not hasattr(network, "channel_logits"):
+        raise TypeError(
+            f"a {type(network).__name__} has no scale channels, so none of them decides; a "
+            "ScaleChannelNetwork, such as fovlse(grid), and a SlidingWindowNetwork have"
+        )
     if isinstance(network, SlidingWindowNetwork):
         return channel_contributions(MaxOverScales(), network.channel_logits(images))
     if network.head is not None:

@@ -10,6 +10,7 @@ from scalechannels import (
     LogMeanExpOverScales,
     MaxOverScales,
     MeanOverScales,
+    PlainNetwork,
     ScaleChannelNetwork,
     ScaleGrid,
     cnn,
@@ -285,5 +286,54 @@ def test_running_out_of_memory_is_not_blamed_on_the_window():
 
 def test_an_own_backbone_that_gives_maps_is_named():
     net = ScaleChannelNetwork(nn.Conv2d(1, 3, 3), THREE, MaxOverScales(), window=9)
-    with pytest.raises(ValueError, match=r"a backbone gives \(N, K\), this one gave \(6, 3, 7, 7\)"):
+    with pytest.raises(ValueError, match=r"gives \(N, K\), this one gave \(6, 3, 7, 7\) for 6 windows"):
         net(torch.randn(2, 1, 20, 20))
+
+
+class Given(nn.Module):
+    """An own backbone that gives what a function makes of its logits."""
+
+    def __init__(self, change) -> None:
+        super().__init__()
+        self.change, self.layers = change, TinyBackbone()
+
+    def forward(self, windows: Tensor):
+        return self.change(self.layers(windows))
+
+
+@pytest.mark.parametrize("grad", [True, False])
+@pytest.mark.parametrize(
+    "build", [lambda own: ScaleChannelNetwork(own, THREE, MaxOverScales(), 6), PlainNetwork]
+)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda logits: (logits, logits), r"one tensor \(N, K\), this one gave a tuple: wrap it"),
+        (lambda logits: logits[:, 0], r"\(N, K\), this one gave \(\d,\) for \d windows"),
+        (lambda logits: logits.mean(0, keepdim=True), r"\(N, K\), this one gave \(1, 3\) for \d windows"),
+        (lambda logits: logits.view(-1, 1), r"\(N, K\), this one gave \(\d+, 1\) for \d windows"),
+    ],
+)
+def test_an_own_backbone_that_gives_something_else_is_named(change, message, build, grad, monkeypatch):
+    monkeypatch.setattr("scalechannels.pieces.CPU_PIXELS", 2 * 2 * 6 * 6)  # pieces of two windows
+    with pytest.raises(ValueError, match=message), torch.set_grad_enabled(grad):
+        build(Given(change)).eval()(torch.randn(3, 2, 6, 6))
+
+
+@pytest.mark.parametrize("own", [TinyBackbone, lambda: fovavg(THREE, window=13, channels=2).backbone])
+def test_images_of_another_precision_are_not_blamed_on_the_window(own):
+    backbone = own()
+    net = ScaleChannelNetwork(backbone, THREE, MaxOverScales(), getattr(backbone, "window", 6))
+    with pytest.raises(TypeError, match=r"images are torch.float64, .* weights torch.float32: convert with"):
+        net(torch.randn(2, 2, 20, 20, dtype=torch.float64))
+
+
+def test_the_attributes_of_an_own_backbone_are_its_own():
+    """A hidden width, a window of attention, a flag: none of them is read as what ours mean by them."""
+    backbone = TinyBackbone()
+    backbone.channels, backbone.window, backbone.folded = 16, 7, True
+    images = torch.randn(2, 2, 6, 6)
+    for net in (ScaleChannelNetwork(backbone, ScaleGrid.of(1), MaxOverScales(), 6), PlainNetwork(backbone)):
+        expected = net.eval()(images)
+        with torch.no_grad():
+            torch.testing.assert_close(net(images), expected)

@@ -149,6 +149,30 @@ def test_a_network_around_an_own_backbone_says_what_it_needs(tmp_path: Path):
             assert torch.equal(again(images), net(images))
 
 
+class Tied(nn.Module):
+    """Two layers with the same weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(81, 81), nn.Linear(81, 81), nn.Linear(81, 4)
+        self.second.weight = self.first.weight
+        self.register_buffer("view", self.last.weight.detach()[:2])
+
+    def forward(self, windows: Tensor) -> Tensor:
+        return self.last(self.second(self.first(windows.flatten(1)).tanh()))
+
+
+def test_tied_weights_come_back_tied(tmp_path: Path):
+    net = ScaleChannelNetwork(Tied(), GRID, MaxOverScales(), window=9).eval()
+    net.save_pretrained(tmp_path)
+    assert net.backbone.second.weight is net.backbone.first.weight  # saving changes nothing
+    again = scalechannels.load(tmp_path, backbone=Tied())
+    assert again.backbone.second.weight is again.backbone.first.weight
+    images = torch.randn(2, 1, 20, 20)
+    with torch.no_grad():
+        assert torch.equal(again(images), net(images))
+
+
 def test_an_own_backbone_of_another_size_is_named(tmp_path: Path):
     ScaleChannelNetwork(OwnBackbone(3), GRID, MaxOverScales(), window=9).save_pretrained(tmp_path)
     with pytest.raises(

@@ -13,6 +13,7 @@ from scalechannels import (
     MeanOverScales,
     ScaleChannelNetwork,
     ScaleGrid,
+    cnn,
     fovavg,
     fovconc,
     fovlse,
@@ -103,3 +104,9 @@ def test_where_no_definition_exists_it_says_so():
     )
     with pytest.raises(ValueError, match="this network pools features"):
         scale_contributions(net, torch.randn(1, 1, 30, 30))
+
+
+@pytest.mark.parametrize("function", [selected_scale, scale_contributions])
+def test_a_plain_network_has_no_scale_channels(function):
+    with pytest.raises(TypeError, match="a PlainNetwork has no scale channels"):
+        function(cnn().eval(), torch.randn(1, 1, 112, 112))
