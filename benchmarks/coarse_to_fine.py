@@ -30,7 +30,7 @@ from scalechannels.commands.evaluate import open_network, run_config
 from scalechannels.shipped import find_network
 from scalechannels.training.config import DataConfig
 from scalechannels.training.datasets import open_data
-from scalechannels.training.ranges import RANGES
+from scalechannels.training.ranges import RANGES, inside
 
 Way = tuple[int, int, float]
 WARM_UP = 200  # images
@@ -105,20 +105,20 @@ def summary(
     sizes: list[dict[str, Any]], losses: list[dict[str, Tensor]], low: float, high: float, names: list[str]
 ) -> dict[str, Any]:
     """The means over a range of sizes, and the paired difference to all channels."""
-    chosen = [k for k, one in enumerate(sizes) if low * (1 - 1e-9) <= one["size"] <= high * (1 + 1e-9)]
-    inside = [sizes[k] for k in chosen]
+    within = inside((one["size"] for one in sizes), low, high)
+    chosen = [k for k, one in enumerate(sizes) if one["size"] in within]
     result = {}
     for name in names:
         # Every size shows the same digits: their means over the sizes are the draws. The network is given.
         of_images = torch.stack([losses[k][name] for k in chosen]).mean(0)  # (images,)
         mean, deviation = float(of_images.mean()), float(of_images.std()) / math.sqrt(len(of_images))
         result[name] = {
-            "accuracy": sum(one[name]["accuracy"] for one in inside) / len(inside),
+            "accuracy": sum(sizes[k][name]["accuracy"] for k in chosen) / len(chosen),
             "lost_points": 100 * mean,
             "interval": [100 * (mean - 1.96 * deviation), 100 * (mean + 1.96 * deviation)],
             **{
-                f"{kind}_ratio": sum(one[name][kind] for one in inside)
-                / sum(one["all"][kind] for one in inside)
+                f"{kind}_ratio": sum(sizes[k][name][kind] for k in chosen)
+                / sum(sizes[k]["all"][kind] for k in chosen)
                 for kind in ("seconds", "processor_seconds")
             },
         }

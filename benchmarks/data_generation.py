@@ -20,7 +20,8 @@ import numpy as np
 import torch
 
 from benchmarks.measure import environment, options, seconds, write
-from scalechannels.data.mnist_large_scale import TEST_SIZES, TRAINING_SCALES, large_scale
+from scalechannels.data.mnist_large_scale import TRAINING_SCALES, large_scale
+from scalechannels.data.sizes import MNIST_SIZES
 
 IMAGES = 10_000
 SIZES = (1.0, 2.0, 4.0, 8.0)
@@ -86,7 +87,7 @@ def measure(device: torch.device, loop_images: int, repeats: int) -> dict[str, A
 
 
 def all_tests(images: torch.Tensor) -> None:
-    for scale in TEST_SIZES:
+    for scale in MNIST_SIZES:
         large_scale(images, scale)  # dropped before the next one: together they have 8.5 GB
 
 

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from scalechannels.commands.ending import clear_ending
 from scalechannels.commands.train import Root
+from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Effort:
     epochs: int = 4
     tested: int = 500
     """Images of each size."""
-    sizes: tuple[float, ...] = tuple(2 ** (k / 4) for k in range(-4, 13))  # 1/2 to 8
+    sizes: tuple[float, ...] = MNIST_SIZES
     ratio: float = 2**0.25
 
 

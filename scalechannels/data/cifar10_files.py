@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from scalechannels.data.rescaled_cifar10 import CIFAR_FACTORS, RescaledCifar10, RescaledCifar10Spec
+from scalechannels.data.rescaled_cifar10 import RescaledCifar10, RescaledCifar10Spec
+from scalechannels.data.sizes import CIFAR_SIZES
 from scalechannels.data.storage import atomic_path, locked
 
 
@@ -21,7 +22,7 @@ def make_cifar10_files(
     generator: RescaledCifar10,
     folder: Path | str,
     *,
-    factors: Iterable[float] = CIFAR_FACTORS,
+    factors: Iterable[float] = CIFAR_SIZES,
     report: Callable[[Path], None] = lambda _: None,
 ) -> list[Path]:
     """Make the test images at these factors in `folder`, and call `report` after each file.

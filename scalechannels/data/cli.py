@@ -135,16 +135,18 @@ def generate(
                     "rescaled CIFAR-10 has no random sizes: --samples and --seed do not apply to it"
                 )
             from scalechannels.data.cifar10_files import make_cifar10_files
-            from scalechannels.data.rescaled_cifar10 import CIFAR_FACTORS, RescaledCifar10
+            from scalechannels.data.rescaled_cifar10 import RescaledCifar10
+            from scalechannels.data.sizes import CIFAR_SIZES
 
-            with progress("Rescaled CIFAR-10", len(CIFAR_FACTORS)) as report:
+            with progress("Rescaled CIFAR-10", len(CIFAR_SIZES)) as report:
                 make_cifar10_files(RescaledCifar10(root, device=device), folder, report=report)
         else:
             from scalechannels.data.hdf5 import make_files
-            from scalechannels.data.mnist_large_scale import TEST_SIZES, TRAINING_SCALES, MnistLargeScale
+            from scalechannels.data.mnist_large_scale import TRAINING_SCALES, MnistLargeScale
+            from scalechannels.data.sizes import MNIST_SIZES
 
             training = () if tests_only else TRAINING_SCALES
-            with progress("MNIST Large Scale", len(training) + len(TEST_SIZES)) as report:
+            with progress("MNIST Large Scale", len(training) + len(MNIST_SIZES)) as report:
                 make_files(
                     *(MnistLargeScale(root, device=device), folder),
                     training_scales=training, seed=seed, samples=samples, report=report,

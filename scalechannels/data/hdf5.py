@@ -18,12 +18,12 @@ import torch
 from scalechannels.data.image_set import ImageSet
 from scalechannels.data.mnist_large_scale import (
     SIZE,
-    TEST_SIZES,
     TRAINING_SCALES,
     LargeScaleSpec,
     MnistLargeScale,
     Split,
 )
+from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.data.storage import atomic_path, locked
 
 KEYS: Mapping[Split, str] = {"train": "train", "validation": "val", "test": "test"}
@@ -81,7 +81,7 @@ def make_files(
     folder: Path | str,
     *,
     training_scales: Iterable[Scale] = TRAINING_SCALES,
-    test_scales: Iterable[Scale] = TEST_SIZES,
+    test_scales: Iterable[Scale] = MNIST_SIZES,
     seed: int = 0,
     samples: int | None = None,
     size: int = SIZE,

@@ -35,7 +35,6 @@ from scalechannels.data.rescale import KERNEL_RADIUS, as_scales, full_precision,
 from scalechannels.data.sources import Mnist, load_mnist
 
 SIZE = 112
-TEST_SIZES = tuple(2 ** (k / 4) for k in range(-4, 13))  # 1/2 to 8
 TRAINING_SCALES: tuple[float | tuple[float, float], ...] = (1.0, 2.0, 4.0, (1.0, 2.0), (2.0, 4.0), (1.0, 4.0))
 SMOOTHING = 7 / 8  # standard deviation over scale factor
 GAIN, MIDDLE = 0.02, 128  # a and b of the arctan

@@ -23,7 +23,6 @@ from scalechannels.data.image_set import ImageSet
 from scalechannels.data.rescale import as_scales, rescale
 from scalechannels.data.sources import Cifar10, load_cifar10
 
-CIFAR_FACTORS = tuple(2 ** (k / 4) for k in range(-4, 5))  # 1/2 to 2
 SMALLEST, LARGEST = 0.5, 2.0
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 VALIDATION = 10_000

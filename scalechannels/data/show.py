@@ -31,39 +31,41 @@ TEXT = {"fontsize": 9, "color": "0.2"}
 
 def show_strokes(path: Path | str, seed: int = 0) -> Path:
     """One built-in digit of each class at the 17 sizes of MNIST Large Scale's test sets."""
-    from scalechannels.data.mnist_large_scale import TEST_SIZES
+    from scalechannels.data.sizes import MNIST_SIZES
     from scalechannels.data.strokes import CLASSES, strokes
 
     digits = strokes(CLASSES, seed)
     digits = digits[digits.labels.argsort()]
-    columns = torch.stack([digits.render(size) for size in TEST_SIZES], 1)  # (10, sizes, 1, 112, 112)
+    columns = torch.stack([digits.render(size) for size in MNIST_SIZES], 1)  # (10, sizes, 1, 112, 112)
     title = f"Built-in digits, 112 x 112 pixels, seed {seed}"
-    return contact_sheet(path, columns, range(CLASSES), size_names(TEST_SIZES), title)
+    return contact_sheet(path, columns, range(CLASSES), size_names(MNIST_SIZES), title)
 
 
 def show_mnist_large_scale(path: Path | str, seed: int = 0, root: Path | str | None = None) -> Path:
     """One test digit of each class at the 17 test sizes."""
-    from scalechannels.data.mnist_large_scale import TEST_SIZES, balanced_subset, large_scale
+    from scalechannels.data.mnist_large_scale import balanced_subset, large_scale
+    from scalechannels.data.sizes import MNIST_SIZES
     from scalechannels.data.sources import load_mnist
 
     mnist = load_mnist(root)
     chosen = one_of_each(mnist.test_labels, balanced_subset(mnist.test_labels, 10, seed))
-    columns = torch.stack([large_scale(mnist.test_images[chosen], size) for size in TEST_SIZES], 1)
+    columns = torch.stack([large_scale(mnist.test_images[chosen], size) for size in MNIST_SIZES], 1)
     title = f"MNIST Large Scale, test images, 112 x 112 pixels, seed {seed}"
-    return contact_sheet(path, columns, range(10), size_names(TEST_SIZES), title)
+    return contact_sheet(path, columns, range(10), size_names(MNIST_SIZES), title)
 
 
 def show_cifar10(path: Path | str, seed: int = 0, root: Path | str | None = None) -> Path:
     """One test image of each class at the nine factors of rescaled CIFAR-10."""
     from scalechannels.data.mnist_large_scale import balanced_subset
-    from scalechannels.data.rescaled_cifar10 import CIFAR_FACTORS, CLASSES, rescale_cifar10
+    from scalechannels.data.rescaled_cifar10 import CLASSES, rescale_cifar10
+    from scalechannels.data.sizes import CIFAR_SIZES
     from scalechannels.data.sources import load_cifar10
 
     cifar10 = load_cifar10(root)
     chosen = one_of_each(cifar10.test_labels, balanced_subset(cifar10.test_labels, 10, seed))
-    columns = torch.stack([rescale_cifar10(cifar10.test_images[chosen], f) for f in CIFAR_FACTORS], 1)
+    columns = torch.stack([rescale_cifar10(cifar10.test_images[chosen], f) for f in CIFAR_SIZES], 1)
     title = f"Rescaled CIFAR-10, test images, 32 x 32 pixels (shown 3 times as large), seed {seed}"
-    return contact_sheet(path, columns, CLASSES, size_names(CIFAR_FACTORS), title, values=(0, 1), zoom=3)
+    return contact_sheet(path, columns, CLASSES, size_names(CIFAR_SIZES), title, values=(0, 1), zoom=3)
 
 
 def show_folder(

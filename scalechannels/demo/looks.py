@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from scalechannels.data.mnist_large_scale import SIZE, TEST_SIZES, large_scale
+from scalechannels.data.mnist_large_scale import SIZE, large_scale
+from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.data.strokes import BACKGROUND, CLASSES, strokes
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.plain import PlainNetwork
@@ -57,7 +58,7 @@ class Looks:
             "side": SIZE,
             "smallest": SMALLEST,
             "largest": LARGEST,
-            "sizes": list(TEST_SIZES),
+            "sizes": list(MNIST_SIZES),
             "trained": list(self.trained),
         }
 
@@ -85,10 +86,10 @@ class Looks:
     @torch.inference_mode()
     def at_all_sizes(self, digit: Tensor) -> dict[str, Any]:
         """The verdicts of both networks at the seventeen sizes of MNIST Large Scale."""
-        sizes = torch.tensor(TEST_SIZES, dtype=torch.float64)
+        sizes = torch.tensor(MNIST_SIZES, dtype=torch.float64)
         images = large_scale(digit.expand(len(sizes), -1, -1), sizes)  # (17, 1, 112, 112)
         return {
-            "sizes": list(TEST_SIZES),
+            "sizes": list(MNIST_SIZES),
             "scale_channels": self.network(images).argmax(1).tolist(),
             "plain": self.plain(images).argmax(1).tolist(),
         }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.paper.plan import Curve, Experiment, Panel
-from scalechannels.paper.results import CIFAR_SIZES, MNIST_SIZES, Results
+from scalechannels.paper.results import Results
 from scalechannels.paper.tables import curve_figures
 from scalechannels.report.curves import size_axis
 from scalechannels.report.theme import FIRST, INK, LINE, PANEL, SECOND, SOFT

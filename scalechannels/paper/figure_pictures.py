@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.paper.pictures import CIFAR_FILE, CODE_FILE, GREY, MNIST_FILE, read_strip
-from scalechannels.paper.results import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.report.curves import fraction, size_axis
 from scalechannels.report.theme import INK, LINE, PANEL, SOFT
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.data.storage import atomic_path
 from scalechannels.paper.plan import Experiment
-from scalechannels.paper.results import CIFAR_SIZES, MNIST_SIZES
 
 if TYPE_CHECKING:
     from torch import Tensor

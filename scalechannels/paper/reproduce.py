@@ -15,11 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.paper.comparisons import without_errors
 from scalechannels.paper.experiments import EXPERIMENTS, chosen
 from scalechannels.paper.results import (
-    CIFAR_SIZES,
-    MNIST_SIZES,
     PICTURES,
     RUNS,
     ResultError,

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.data.storage import atomic_path
 from scalechannels.paper.plan import Curve, seeded
 from scalechannels.training.config import RunConfig
@@ -22,8 +23,6 @@ from scalechannels.training.config import RunConfig
 if TYPE_CHECKING:
     import numpy as np
 
-MNIST_SIZES = tuple(2 ** (k / 4) for k in range(-4, 13))  # without torch, which training.datasets needs
-CIFAR_SIZES = tuple(2 ** (k / 4) for k in range(-4, 5))
 RUNS, PICTURES = "runs", "pictures"
 """The folders within results/: of the runs, and of what pictures are drawn from."""
 MOST_SEEDS = 5

@@ -8,13 +8,13 @@ from typing import Literal, Protocol
 import torch
 
 from scalechannels.data.image_set import ImageSet
+from scalechannels.data.rescaled_cifar10 import CLASSES as CIFAR_CLASSES
+from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.training.config import DataConfig
 
 EvaluationSplit = Literal["validation", "test"]
 Size = float | tuple[float, float]
 """Of a test set: one size, or all from a low to a high one, log-uniform."""
-MNIST_SIZES = tuple(2 ** (k / 4) for k in range(-4, 13))  # 1/2 to 8
-CIFAR_SIZES = tuple(2 ** (k / 4) for k in range(-4, 5))  # 1/2 to 2
 STROKES_TEST = 2_000
 NEXT_DRAW = 1_000_003
 """From the seed of one drawing of sizes to that of the next."""
@@ -96,18 +96,7 @@ class MnistData:
 class CifarData:
     """CIFAR-10, rescaled for testing."""
 
-    classes: tuple[str, ...] = (
-        "airplane",
-        "automobile",
-        "bird",
-        "cat",
-        "deer",
-        "dog",
-        "frog",
-        "horse",
-        "ship",
-        "truck",
-    )
+    classes: tuple[str, ...] = CIFAR_CLASSES
     test_sizes: tuple[float, ...] = CIFAR_SIZES
 
     def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:

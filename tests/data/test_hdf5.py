@@ -16,7 +16,8 @@ import torch
 from scalechannels.data import hdf5
 from scalechannels.data.hdf5 import make_files, name_of_test_file, name_of_training_file, read, write
 from scalechannels.data.image_set import ImageSet
-from scalechannels.data.mnist_large_scale import TEST_SIZES, TRAINING_SCALES, LargeScaleSpec, MnistLargeScale
+from scalechannels.data.mnist_large_scale import TRAINING_SCALES, LargeScaleSpec, MnistLargeScale
+from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.data.sources import Mnist
 
 
@@ -44,7 +45,7 @@ def test_the_published_names() -> None:
     ]
     published = ["0p500", "0p595", "0p707", "0p841", "1p000", "1p189", "1p414", "1p682", "2p000", "2p378"]
     published += ["2p828", "3p364", "4p000", "4p757", "5p657", "6p727", "8p000"]
-    assert [name_of_test_file(scale) for scale in TEST_SIZES] == [
+    assert [name_of_test_file(scale) for scale in MNIST_SIZES] == [
         f"mnist_large_scale_te10000_outsize112-112_scte{scale}.h5" for scale in published
     ]
 
@@ -55,9 +56,9 @@ def test_a_hundred_images_of_all_sets_load_back_equal(tmp_path: Path) -> None:
     paths = make_files(maker, tmp_path, report=reported.append)
     assert reported == paths
     names = [name_of_training_file(scale, (100, 20, 100)) for scale in TRAINING_SCALES]
-    names += [name_of_test_file(scale, 100) for scale in TEST_SIZES]
+    names += [name_of_test_file(scale, 100) for scale in MNIST_SIZES]
     assert [path.name for path in paths] == names
-    for path, scale in zip(paths, [*TRAINING_SCALES, *TEST_SIZES], strict=True):
+    for path, scale in zip(paths, [*TRAINING_SCALES, *MNIST_SIZES], strict=True):
         test = maker.make(LargeScaleSpec("test", scale))
         found = read(path)
         assert found["test"].images.equal(test.images)

@@ -13,7 +13,6 @@ from torch.utils.data import DataLoader
 
 from scalechannels.data.mnist_large_scale import (
     BACKGROUND,
-    TEST_SIZES,
     TRAINING_SCALES,
     LargeScaleSpec,
     MnistLargeScale,
@@ -23,6 +22,7 @@ from scalechannels.data.mnist_large_scale import (
     smoothing_matrices,
 )
 from scalechannels.data.rescale import rescaling_matrices
+from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.data.sources import Mnist
 from scalechannels.scale_space import discrete_gaussian_kernel
 
@@ -139,7 +139,7 @@ def test_what_is_left_out_changes_less_than_a_ten_thousandth(scale: float) -> No
 
 
 def test_values_run_from_background_to_its_opposite() -> None:
-    for scale in TEST_SIZES:
+    for scale in MNIST_SIZES:
         made = large_scale(digits(3), scale)
         torch.testing.assert_close(made.amin((1, 2, 3)), torch.full((3,), BACKGROUND))
         torch.testing.assert_close(
@@ -255,8 +255,8 @@ def test_an_empty_image_and_no_image() -> None:
 
 
 def test_the_sizes_of_the_paper() -> None:
-    assert len(TEST_SIZES) == 17
-    assert (TEST_SIZES[0], TEST_SIZES[4], TEST_SIZES[-1]) == (0.5, 1, 8)
+    assert len(MNIST_SIZES) == 17
+    assert (MNIST_SIZES[0], MNIST_SIZES[4], MNIST_SIZES[-1]) == (0.5, 1, 8)
     assert len(TRAINING_SCALES) == 6
 
 

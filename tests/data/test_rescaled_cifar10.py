@@ -9,11 +9,11 @@ import torch.nn.functional as F
 from scalechannels.data import rescaled_cifar10
 from scalechannels.data.rescale import rescale
 from scalechannels.data.rescaled_cifar10 import (
-    CIFAR_FACTORS,
     RescaledCifar10,
     RescaledCifar10Spec,
     rescale_cifar10,
 )
+from scalechannels.data.sizes import CIFAR_SIZES
 from scalechannels.data.sources import Cifar10
 
 
@@ -66,8 +66,8 @@ def test_equals_the_slow_and_obvious_one(factor: float) -> None:
 
 
 def test_the_factors_of_the_paper() -> None:
-    assert len(CIFAR_FACTORS) == 9
-    assert (CIFAR_FACTORS[0], CIFAR_FACTORS[4], CIFAR_FACTORS[-1]) == (0.5, 1, 2)
+    assert len(CIFAR_SIZES) == 9
+    assert (CIFAR_SIZES[0], CIFAR_SIZES[4], CIFAR_SIZES[-1]) == (0.5, 1, 2)
 
 
 def test_at_one_the_pixels_are_the_original_ones() -> None:

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from scalechannels import ScaleChannelNetwork, ScaleGrid, cnn, fovlse, selected_scale, swmax
-from scalechannels.data.mnist_large_scale import TEST_SIZES, large_scale
+from scalechannels.data.mnist_large_scale import large_scale
+from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.demo.digit import digit_from_strokes
 from scalechannels.demo.looks import Looks, example, open_looks
 from scalechannels.pooling import MaxOverScales
@@ -54,11 +55,11 @@ def test_pictures_run_from_black_to_white(looks: Looks, digit: torch.Tensor):
 
 def test_all_sizes_are_those_of_single_looks(looks: Looks, digit: torch.Tensor):
     said = looks.at_all_sizes(digit)
-    assert said["sizes"] == list(TEST_SIZES)
+    assert said["sizes"] == list(MNIST_SIZES)
     assert len(set(said["plain"])) > 1
     assert said["plain"] != said["plain"][::-1]
     for index in range(0, 17, 4):
-        single = looks.at(digit, TEST_SIZES[index])
+        single = looks.at(digit, MNIST_SIZES[index])
         assert said["scale_channels"][index] == single["verdict"]["digit"]
         assert said["plain"][index] == single["plain"]["digit"]
 

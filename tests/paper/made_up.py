@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.paper.paired import Size
 from scalechannels.paper.plan import seeded
-from scalechannels.paper.results import CIFAR_SIZES, MNIST_SIZES, Result
+from scalechannels.paper.results import Result
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.config import RunConfig
 from scalechannels.training.errors import pack_errors

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from made_up import keep, wrong_of
 
+from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.paper.paired import (
     Paired,
     Size,
@@ -19,7 +20,7 @@ from scalechannels.paper.paired import (
     trained_on,
 )
 from scalechannels.paper.plan import SINGLE, better, cifar, few, main, seeded
-from scalechannels.paper.results import MNIST_SIZES, Results
+from scalechannels.paper.results import Results
 from scalechannels.training.config import RunConfig
 
 

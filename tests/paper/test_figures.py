@@ -7,11 +7,12 @@ import pytest
 import torch
 from made_up import made_up, write
 
+from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.paper.experiments import EXPERIMENTS, experiment
 from scalechannels.paper.figures import IMAGES, draw, draw_panels, save, with_pictures
 from scalechannels.paper.pictures import CODE_FILE, make_pictures, picture_path, read_strip, write_strip
 from scalechannels.paper.plan import few
-from scalechannels.paper.results import MNIST_SIZES, PICTURES, RUNS, Results
+from scalechannels.paper.results import PICTURES, RUNS, Results
 
 CLONE = Path(__file__).parents[2] / "results"
 FIGURES = [one.id for one in with_pictures()]

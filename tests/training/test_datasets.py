@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 import torch
 
+from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.training import datasets
 from scalechannels.training.config import DataConfig
-from scalechannels.training.datasets import CIFAR_SIZES, MNIST_SIZES, open_data, require_labels
+from scalechannels.training.datasets import open_data, require_labels
 
 
 @pytest.fixture(autouse=True)

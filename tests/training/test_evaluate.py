@@ -8,8 +8,8 @@ from torch import nn
 
 from scalechannels import ScaleChannelNetwork, ScaleGrid
 from scalechannels.data.image_set import ImageSet
+from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.pooling import LogMeanExpOverScales, MaxOverScales, MeanOverScales
-from scalechannels.training.datasets import MNIST_SIZES
 from scalechannels.training.errors import unpack_errors
 from scalechannels.training.evaluate import as_json, evaluate, evaluate_set
 from scalechannels.training.ranges import range_means
