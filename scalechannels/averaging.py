@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 
+from scalechannels.backbones import stated
 from scalechannels.foveate import Outside
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.plain import PlainNetwork
@@ -49,7 +50,7 @@ def averaged_over_scales(
     if not (training_size > 0 and math.isfinite(training_size)):
         raise ValueError(f"the training size is a positive, finite number, got {training_size}")
     backbone = network.backbone
-    side = window if window is not None else getattr(backbone, "window", None)
+    side = window if window is not None else stated(backbone, "window")
     if side is None:
         raise ValueError(
             f"{type(backbone).__name__} takes images of any size: give window=, the side of the images that "

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from scalechannels.backbones import stated
 from scalechannels.convolutional import Convolutional, convolutional
 from scalechannels.foveate import require_images
 from scalechannels.network import ScaleChannelNetwork
@@ -137,7 +138,7 @@ class DenseNetwork(nn.Module):
     @torch.no_grad()
     def forward(self, images: Tensor) -> DenseMap:
         """Pooled logits and selected scales of images (B, C, H, W) of any H and W."""
-        require_images(images, getattr(self.network.backbone, "channels", None))
+        require_images(images, stated(self.network.backbone, "channels"))
         slid = self._slid()
         rows, columns = (
             torch.arange(0, side, self.step, dtype=torch.float64, device=images.device)
@@ -160,7 +161,7 @@ class DenseNetwork(nn.Module):
         """
         if image.ndim != 3:
             raise ValueError(f"one image (C, H, W) is needed, got the shape {tuple(image.shape)}")
-        require_images(image[None], getattr(self.network.backbone, "channels", None))
+        require_images(image[None], stated(self.network.backbone, "channels"))
         slid = self._slid()
         ranges = (rows, columns)
         maps = []

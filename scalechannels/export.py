@@ -27,6 +27,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from scalechannels.backbones import stated
 from scalechannels.data.storage import atomic_path
 from scalechannels.dense import DenseNetwork
 from scalechannels.network import ScaleChannelNetwork
@@ -168,8 +169,8 @@ def _size(network: nn.Module, size: Size | None) -> Size | None:
     """The size that the exported network takes; None for any."""
     if size is not None and not all(isinstance(side, int) and side > 0 for side in size):
         raise ValueError(f"the size is a height and a width in whole pixels, got {size}")
-    side = getattr(getattr(network, "backbone", None), "window", None)
-    if isinstance(network, PlainNetwork) and side is not None:
+    side = stated(network.backbone, "window") if isinstance(network, PlainNetwork) else None
+    if side is not None:
         if size not in (None, (side, side)):
             raise ValueError(f"this network takes images of {side}x{side} pixels alone, got the size {size}")
         return side, side
@@ -187,13 +188,14 @@ def _channels(network: nn.Module) -> int:
     """Colour channels of the images: what the backbone says, else what its first convolution takes."""
     inner = network.network if isinstance(network, DenseNetwork) else network
     backbone = getattr(inner, "backbone", inner)
-    known = getattr(backbone, "channels", None)
-    if isinstance(known, int):
+    known = stated(backbone, "channels")
+    if known is not None:
         return known
     for layer in backbone.modules():
         if isinstance(layer, nn.Conv2d):
             return layer.in_channels
-    return 3
+    hint = getattr(backbone, "channels", None)  # of a user's own, where no layer tells
+    return hint if isinstance(hint, int) else 3
 
 
 def _images(count: int, channels: int, size: Size, values: tuple[float, float]) -> Tensor:

@@ -4,8 +4,11 @@ import pytest
 import torch
 from torch import nn
 
+from scalechannels import MaxOverScales, PlainNetwork, ScaleChannelNetwork, ScaleGrid, averaged_over_scales
 from scalechannels.backbones import CifarBackbone, ConvBackbone, mnist_backbone
 from scalechannels.convolutional import convolutional
+from scalechannels.dense import DenseNetwork
+from scalechannels.export import _channels
 
 
 def parameters(module: nn.Module) -> int:
@@ -138,3 +141,15 @@ def test_a_changed_backbone_slides_as_it_is_or_is_refused() -> None:
     for backbone in (grouped, rescaled):
         with pytest.raises(TypeError, match="ConvBackbone does not slide: on a map it differs"):
             convolutional(backbone, 28)
+
+
+def test_dense_maps_export_and_averaging_read_no_hidden_width_of_an_own_backbone() -> None:
+    own = nn.Sequential(
+        nn.Conv2d(3, 16, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 2)
+    )
+    own.channels, own.window = 16, 7
+    network = ScaleChannelNetwork(own, ScaleGrid.of(1, 2), MaxOverScales(), window=8)
+    assert _channels(network) == 3
+    assert DenseNetwork(network)(torch.rand(1, 3, 20, 20)).logits.shape == (1, 2, 5, 5)
+    with pytest.raises(ValueError, match="give window="):
+        averaged_over_scales(PlainNetwork(own), ScaleGrid.of(1), 1)

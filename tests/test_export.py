@@ -29,7 +29,7 @@ from scalechannels import (
     fovmax,
     swmax,
 )
-from scalechannels.backbones import ConvBackbone
+from scalechannels.backbones import Backbone, ConvBackbone
 from scalechannels.data.folder import read_image
 from scalechannels.data.frames import reduced
 from scalechannels.dense import DenseNetwork
@@ -209,7 +209,7 @@ class Substitute:
         onnx.save(model, path)
 
 
-class Mean(nn.Module):
+class Mean(Backbone):
     """What the substitute's graph computes, for ten classes, without a shift."""
 
     channels, window = 1, 112
