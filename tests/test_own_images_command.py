@@ -102,12 +102,13 @@ def test_runs_that_were_tested_at_other_sizes_are_tested_anew(
     said = capsys.readouterr().out
     assert "scale channels: trained before, tested anew on other sizes …\nplain CNN: training, 1 ep" in said
     assert (folder / "model.safetensors").read_bytes() == learnt
-    for sizes, more in ([0.5, 1.0], ()), ([2.0], ("--sizes", 2)):
+    for sizes, more in ([0.5, 1.0], ()), ([2.0], ("--sizes", 2)), ([0.5, 1.0], ()):
         assert run(*words, *more) == 0
         runs = json.loads((folder / "report.json").read_text())["runs"]
         assert list(runs) == ["scale channels", "plain CNN"]
         for one in runs.values():
             assert [entry["size"] for entry in one["evaluation"]["sizes"]] == sizes
+        assert run(*words, "--no-compare", "--sizes", 1, 2, 0.5) == 0  # more than the plain CNN then has
 
 
 def test_the_plain_network_alone_has_a_report_without_channels(

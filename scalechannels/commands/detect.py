@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from scalechannels.commands.ending import clear_ending
-from scalechannels.commands.train import Device, require_device
+from scalechannels.commands.train import Device, require_device, require_max_pixels
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -121,7 +121,6 @@ def detect(
 def require_outputs(image: Path, json_file: Path, overlay: Path, max_pixels: int) -> None:
     """Before any work: outputs have fitting names, and none is the image itself."""
     from scalechannels.commands.evaluate import require_free
-    from scalechannels.commands.predict import require_max_pixels
     from scalechannels.data.show import png_path
 
     if json_file.suffix.lower() != ".json":

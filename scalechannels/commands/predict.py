@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from scalechannels.commands.ending import clear_ending
 from scalechannels.commands.evaluate import Coarse
-from scalechannels.commands.train import Device, require_device
+from scalechannels.commands.train import Device, require_device, require_max_pixels
 from scalechannels.shipped import find_network
 
 if TYPE_CHECKING:
@@ -77,8 +77,7 @@ def predict(
     with clear_ending():
         if out is not None and out.suffix.lower() not in (".csv", ".json"):
             raise ValueError(f"--out takes a .csv or a .json file, got {out}")
-        if max_pixels is not None:
-            require_max_pixels(max_pixels)
+        require_max_pixels(max_pixels)
         from scalechannels.commands.evaluate import open_network, require_free
 
         if out is not None:
@@ -126,11 +125,6 @@ def predict(
             print(f"warning: {line}", file=sys.stderr)
         if reader.unreadable:
             sys.exit(1)
-
-
-def require_max_pixels(max_pixels: int) -> None:
-    if max_pixels < 1:
-        raise ValueError(f"--max-pixels is at least 1, got {max_pixels}")
 
 
 def edge_warnings(

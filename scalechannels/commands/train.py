@@ -225,6 +225,11 @@ def require_sizes(sizes: Sequence[float] | None) -> None:
         raise ValueError(f"--sizes takes each size once, got {given}")
 
 
+def require_max_pixels(max_pixels: int | None) -> None:
+    if max_pixels is not None and max_pixels < 1:
+        raise ValueError(f"--max-pixels is at least 1, got {max_pixels}")
+
+
 def show(run: Any, before: tuple[str, list[Any]] | None) -> None:
     """The table of a finished run, and where it is; only the process that writes says it.
 
