@@ -22,6 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from scalechannels.backbones import Backbone, stated
 from scalechannels.boxes import suppress
 from scalechannels.dense import TILE, ChannelMap, DenseNetwork
 from scalechannels.foveate import require_images, resample
@@ -89,7 +90,7 @@ class Detector:
             background = _class(background)
         self.network, self.background, self.threshold = network, background, threshold
         classes = getattr(network.backbone, "classes", None)
-        if isinstance(classes, int):  # of a backbone that does not say it, the first look will
+        if isinstance(network.backbone, Backbone) and isinstance(classes, int):  # of others, the first look
             self._require_background(classes)
 
     @torch.no_grad()
@@ -154,7 +155,7 @@ class Detector:
                 "one image (C, H, W) of at least one pixel is needed (of a batch, one after the other), "
                 f"got the shape {tuple(image.shape)}"
             )
-        require_images(image[None], getattr(self.network.backbone, "channels", None))
+        require_images(image[None], stated(self.network.backbone, "channels"))
 
     def _peaks_of_tile(self, image: Tensor, rows: tuple[int, int], columns: tuple[int, int]) -> Peaks:
         """The peaks whose centre lies in a part of the image; what is beside it is looked at as well."""
