@@ -35,7 +35,10 @@ A network of the Python package `scalechannels`, saved by `save_pretrained`. Loa
 
     network = scalechannels.load("this folder")
     logits = network(images)  # (B, K), images (B, C, H, W)
-
+{% if reduce %}
+It learnt from images that were made {{ reduce }} times smaller along each side: do the same first
+(`scalechannels.data.frames.reduced`). `scalechannels predict` does it by itself.
+{% endif %}
 The method: Jansson & Lindeberg, Scale-invariant scale-channel networks (2022),
 https://doi.org/10.1007/s10851-022-01082-2
 """

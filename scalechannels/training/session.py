@@ -256,7 +256,8 @@ class Session:
                     len(data.classes),
                     partial(progress.tested, count=len(tested)),
                 )
-            network.save_pretrained(run.folder)
+            reduce = run.config.data.reduce or 1
+            network.save_pretrained(run.folder, model_card_kwargs={"reduce": reduce} if reduce > 1 else {})
             seconds = {
                 **self.seconds,
                 "evaluation": time.perf_counter() - started,

@@ -283,6 +283,17 @@ def test_images_are_cut_in_the_measure_of_their_object(tmp_path: Path, name: str
     assert frames[0].unique().tolist() == [60]  # the object's pixels, not the window's
 
 
+@pytest.mark.parametrize("reduce", [1, 2])
+def test_the_card_says_that_images_were_made_smaller(tmp_path: Path, reduce: int) -> None:
+    write(tmp_path / "images", [(64, 64)] * 4)
+    config = chosen(tmp_path / "images", NetworkConfig("cnn"), reduce=reduce)
+    config = dataclasses.replace(config, training=TrainingConfig(epochs=1, batch=4))
+    (run,) = fit([config], tmp_path / "runs", device="cpu", sizes=(1.0,))
+    card = (run.folder / "README.md").read_text()
+    assert ("made 2 times smaller" in card) == (reduce == 2)
+    assert "\n\nThe method" in card
+
+
 def test_other_data_has_no_window_to_choose() -> None:
     with pytest.raises(ValueError, match=r"network\.window is for own images"):
         RunConfig(network=NetworkConfig(window=32)).resolve()
