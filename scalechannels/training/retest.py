@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +16,15 @@ import torch
 from scalechannels.training.config import DataConfig
 from scalechannels.training.datasets import (
     CifarData,
-    DataSets,
     EvaluationSplit,
     MnistData,
     Size,
     StrokesData,
     open_data,
 )
-from scalechannels.training.evaluate import as_json, evaluate
-from scalechannels.training.progress import Progress
 from scalechannels.training.runs import RESULT, Run, environment
 from scalechannels.training.searching import searched
+from scalechannels.training.testing import evaluation
 
 
 def is_tested(run: Run, split: EvaluationSplit, sizes: Sequence[Size] | None) -> bool:
@@ -86,25 +83,17 @@ def retest(
         ) from error
     started = time.perf_counter()
     data = open_data(run.config.data, "cpu" if stream else device, root)
-    testing = partial(_testing, data, device, split)
     if device.type == "cuda" and asked:
-        network = searched(network, *testing(asked[0]).images.shape[2:])
-    with Progress(f"evaluating {run.config.name}", True) as progress:
-        results = evaluate(
-            network, testing, asked, len(data.classes), partial(progress.tested, count=len(asked))
-        )
+        network = searched(network, *data.testing(asked[0], split).images.shape[2:])
+    found = evaluation(run.config.name, network, data, device, split, asked)
     run.finish(
         {
             **result,
             "seconds": {**result["seconds"], "evaluation": time.perf_counter() - started},
             "retested": environment(device),  # `environment` stays that of the training
-            "evaluation": as_json(results, split),
+            "evaluation": found,
         }
     )
-
-
-def _testing(data: DataSets, device: torch.device, split: EvaluationSplit, size: Size) -> Any:
-    return data.testing(size, split).to(device)
 
 
 def _key(size: Size) -> tuple[float, ...]:

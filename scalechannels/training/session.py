@@ -24,12 +24,12 @@ from scalechannels.training.distributed import (
     with_global_batch_norm,
     without_global_batch_norm,
 )
-from scalechannels.training.evaluate import as_json, evaluate
 from scalechannels.training.progress import Progress, log_entry
 from scalechannels.training.runs import Checkpoint, Run, environment
 from scalechannels.training.searching import searched
 from scalechannels.training.stacked import StackedNetwork, can_stack, stack_networks
 from scalechannels.training.streaming import StreamTrainer
+from scalechannels.training.testing import evaluation
 from scalechannels.training.trainer import Trainer, mix, shuffled
 from scalechannels.training.views import Views
 
@@ -247,15 +247,8 @@ class Session:
             started = time.perf_counter()
             data = self.data[self.data_of[learner]]
             network = tested_network(run.config, self.networks[learner]).eval()
-            tested: tuple[Size, ...] = data.test_sizes if sizes is None else tuple(sizes)
-            with Progress(f"evaluating {run.config.name}", True) as progress:
-                results = evaluate(
-                    searched(network, *self.image_size),
-                    partial(self._testing, data, split=split),
-                    tested,
-                    len(data.classes),
-                    partial(progress.tested, count=len(tested)),
-                )
+            form = searched(network, *self.image_size)
+            found = evaluation(run.config.name, form, data, self.device, split, sizes)
             reduce = run.config.data.reduce or 1
             network.save_pretrained(run.folder, model_card_kwargs={"reduce": reduce} if reduce > 1 else {})
             seconds = {
@@ -264,10 +257,7 @@ class Session:
                 # Not those that are left: after an interruption, some of them may be done.
                 "runs_together": int(self.history[learner][-1].get("runs", len(self.runs))),
             }
-            run.finish(self._result(run, learner, as_json(results, split), seconds))
-
-    def _testing(self, data: DataSets, size: Size, split: EvaluationSplit) -> ImageSet:
-        return data.testing(size, split).to(self.device)
+            run.finish(self._result(run, learner, found, seconds))
 
     def _result(
         self, run: Run, learner: int, evaluation: dict[str, Any], seconds: dict[str, Any]

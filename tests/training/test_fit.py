@@ -110,7 +110,7 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(tmp_path, monkeypatch, ep
 
 def test_a_run_killed_while_it_was_evaluated_is_not_trained_again(tmp_path, monkeypatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(session, "evaluate", lambda *_: (_ for _ in ()).throw(Killed))
+        patch.setattr(session, "evaluation", lambda *_: (_ for _ in ()).throw(Killed))
         with pytest.raises(Killed):
             trained(tiny(), tmp_path)
     with monkeypatch.context() as patch:
