@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,6 +123,16 @@ def write_report(runs: dict[str, Run], folder: Path) -> dict[str, Any]:
     return result
 
 
+def _keep_common_sizes(results: Iterable[dict[str, Any]]) -> None:
+    """Networks are compared at the sizes that all of them were tested at; one may have further ones."""
+    evaluations = [result["evaluation"] for result in results]
+    common = set.intersection(*({entry["size"] for entry in one["sizes"]} for one in evaluations))
+    for one in evaluations:
+        one["sizes"] = sorted(
+            (entry for entry in one["sizes"] if entry["size"] in common), key=lambda entry: entry["size"]
+        )
+
+
 def _result(runs: dict[str, Run]) -> dict[str, Any]:
     import torch
 
@@ -134,6 +145,7 @@ def _result(runs: dict[str, Run]) -> dict[str, Any]:
     config = first.config
     data: Any = open_data(config.data, torch.device("cpu"))
     results = {name: run.result() for name, run in runs.items()}
+    _keep_common_sizes(results.values())
     networks: dict[str, Any] = {
         name: build_network(run.config, None, len(data.classes)) for name, run in runs.items()
     }

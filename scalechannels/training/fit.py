@@ -37,7 +37,7 @@ def fit(
 ) -> list[Run]:
     """Train, evaluate and save each run under `folder`; those that are done are left as they are.
 
-    A run that is done but was tested on another split or other sizes is tested anew, and not trained again.
+    A run that is done but was not tested on this split and all of these sizes is tested anew, not trained.
 
     device     "cuda", "cpu", or None for the GPU where there is one
     root       where downloaded data is looked for

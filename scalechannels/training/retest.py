@@ -28,16 +28,15 @@ from scalechannels.training.testing import evaluation
 
 
 def is_tested(run: Run, split: EvaluationSplit, sizes: Sequence[Size] | None) -> bool:
-    """Whether the result of a done run is on this split, and on these sizes and no others.
+    """Whether the result of a done run is on this split, and on all of these sizes or of the data's own.
 
-    Without sizes, whether it is on all that the data has by default: further ones do no harm.
+    Further ones do no harm: what was tested is not thrown away.
     """
     tested_split, tested = tested_on(run)
     if tested_split != split:
         return False
-    asked = {_key(size) for size in (default_sizes(run.config.data) if sizes is None else sizes)}
-    found = {_key(size) for size in tested}
-    return asked <= found if sizes is None else asked == found
+    asked = default_sizes(run.config.data) if sizes is None else sizes
+    return {_key(size) for size in asked} <= {_key(size) for size in tested}
 
 
 def tested_on(run: Run) -> tuple[str, list[Size]]:

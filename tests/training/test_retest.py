@@ -15,7 +15,6 @@ from scalechannels.training.sweep import RunsFailedError, sweep
         ("fovlse", "test", (0.5, 4.0)),
         ("cnn", "validation", SIZES),
         ("swmax", "test", (2.0, (1.0, 2.0))),
-        ("fovlse", "test", SIZES[:1]),
     ],
 )
 def test_a_done_run_is_tested_anew_where_other_sizes_are_asked_for(
@@ -35,6 +34,14 @@ def test_a_done_run_is_tested_anew_where_other_sizes_are_asked_for(
         assert new[kept] == old[kept]
     assert new["seconds"]["training"] == old["seconds"]["training"]
     assert_same(learnt, weights(run))
+
+
+def test_some_of_the_sizes_that_were_tested_are_not_tested_anew(tmp_path) -> None:
+    run = trained(tiny("fovlse", samples=20, epochs=1), tmp_path)
+    before = (run.folder / "result.json").read_bytes()
+    for sizes in (SIZES[:1], SIZES[::-1]):
+        fit([run.config], tmp_path, device="cpu", sizes=sizes)
+        assert (run.folder / "result.json").read_bytes() == before
 
 
 def test_without_sizes_a_done_run_has_those_of_its_data_and_keeps_further_ones(tmp_path, monkeypatch) -> None:
