@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from worn import worn
 
 from scalechannels import MaxOverScales, PlainNetwork, ScaleChannelNetwork, ScaleGrid, averaged_over_scales
 from scalechannels.backbones import CifarBackbone, ConvBackbone, mnist_backbone
@@ -111,15 +112,10 @@ def test_bad_counts_are_named(options, message):
 
 @pytest.mark.parametrize("backbone", [ConvBackbone(), ConvBackbone(batch_norm=False), CifarBackbone()])
 def test_folded_batch_norm_computes_the_same(backbone) -> None:
-    """To rounding, with running statistics and gains that are not those of a fresh layer."""
+    """To rounding."""
     torch.manual_seed(0)
-    for module in backbone.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            for values in (module.running_mean, module.weight.data, module.bias.data):
-                values.normal_()
-            module.running_var.uniform_(0.5, 2)
+    worn(backbone)
     windows = torch.randn(3, backbone.channels, 28, 28)
-    backbone.eval()
     with torch.no_grad():
         expected = backbone(windows)
         torch.testing.assert_close(backbone.folded()(windows), expected, atol=1e-4, rtol=1e-4)

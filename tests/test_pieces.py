@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook
+from worn import worn
 
 from scalechannels import PlainNetwork, ScaleGrid, cnn, fovavg, fovmax, pieces, swmax
 from scalechannels.backbones import CifarBackbone
@@ -98,14 +99,8 @@ def test_batch_norm_in_training_mode_sees_the_whole_batch_even_without_gradients
 
 
 def lively(network: nn.Module) -> nn.Module:
-    """Batch norm away from its initial 0 and 1, so that forgetting it shows."""
     torch.manual_seed(1)
-    for module in network.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            for values in (module.running_mean, module.weight.data, module.bias.data):
-                values.normal_()
-            module.running_var.uniform_(0.5, 2)
-    return network.double().eval()
+    return worn(network).double()
 
 
 def replaced(kind: type[nn.Module], make: Callable) -> Callable[[nn.Module], nn.Module]:

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from worn import worn
 
 import scalechannels
 from scalechannels import ScaleGrid, fovconc, fovlse
@@ -15,16 +16,6 @@ GRID = ScaleGrid.of(0.5, 1, 2)
 def small(**options) -> ResidualBackbone:
     torch.manual_seed(0)
     return ResidualBackbone(4, **options)
-
-
-def used(backbone: ResidualBackbone) -> ResidualBackbone:
-    """With running statistics and gains that are not those of a fresh layer."""
-    for module in backbone.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            for values in (module.running_mean, module.weight.data, module.bias.data):
-                values.normal_()
-            module.running_var.uniform_(0.5, 2)
-    return backbone.eval()
 
 
 def test_the_number_of_parameters() -> None:
@@ -56,7 +47,7 @@ def test_counts_are_whole_and_positive(name) -> None:
 @pytest.mark.parametrize("within", ["within_first", "within_third"])
 def test_shortcuts_lead_past_the_blocks_within_a_stage(within) -> None:
     """Blocks that give nothing leave the maps as they were; without a shortcut all windows would be alike."""
-    backbone, windows = used(small()), torch.randn(2, 3, 16, 16)
+    backbone, windows = worn(small()), torch.randn(2, 3, 16, 16)
     before = backbone(windows)
     nn.init.zeros_(getattr(backbone, within)[1][1].weight)
     nn.init.zeros_(getattr(backbone, within)[1][1].bias)
@@ -75,7 +66,7 @@ def test_the_first_losses_are_near_those_of_a_guess() -> None:
 
 
 def test_folded_batch_norm_computes_the_same() -> None:
-    backbone, windows = used(small()), torch.randn(3, 3, 20, 20)
+    backbone, windows = worn(small()), torch.randn(3, 3, 20, 20)
     with torch.no_grad():
         torch.testing.assert_close(backbone.folded()(windows), backbone(windows), atol=1e-4, rtol=1e-4)
         network = fovlse(GRID, data="cifar10", backbone=backbone).eval()
@@ -93,7 +84,7 @@ def test_folded_batch_norm_computes_the_same() -> None:
     ],
 )
 def test_networks_around_it_are_saved_and_loaded(build, tmp_path) -> None:
-    network = build(used(small(classes=4, dropout=0.25))).eval()
+    network = build(worn(small(classes=4, dropout=0.25))).eval()
     network.save_pretrained(tmp_path)
     again = scalechannels.load(tmp_path)
     assert type(again.backbone) is ResidualBackbone
