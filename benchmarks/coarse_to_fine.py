@@ -27,10 +27,10 @@ from benchmarks.measure import environment, options, write
 from scalechannels import ScaleChannelNetwork
 from scalechannels.coarse_to_fine import CoarseToFine
 from scalechannels.commands.evaluate import open_network, run_config
-from scalechannels.shipped import find_network
-from scalechannels.training.config import DataConfig
+from scalechannels.data.ranges import RANGES, inside
+from scalechannels.saving.shipped import find_network
+from scalechannels.training.config.run import DataConfig
 from scalechannels.training.datasets import open_data
-from scalechannels.training.ranges import RANGES, inside
 
 Way = tuple[int, int, float]
 WARM_UP = 200  # images

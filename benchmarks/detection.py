@@ -32,11 +32,11 @@ from torch import Tensor
 import scalechannels
 from benchmarks.measure import environment, options, write
 from scalechannels import MaxOverScales, ScaleChannelNetwork, ScaleGrid
-from scalechannels.boxes import Ranked, average_precision, right
 from scalechannels.data.scenes import MnistObjects, Scene, scene
 from scalechannels.data.sources import load_mnist
-from scalechannels.detection import Detection, Detector, Peaks
-from scalechannels.training.detector import CLASSES, GRID, digits_of_one_size, save, train
+from scalechannels.detection.boxes import Ranked, average_precision, right
+from scalechannels.detection.detector import Detection, Detector, Peaks
+from scalechannels.detection.training import CLASSES, GRID, digits_of_one_size, save, train
 
 SIDE, SIZES = 1024, (0.5, 4.0)
 BACKGROUNDS = ("plain", "noisy")

@@ -20,9 +20,9 @@ import torch
 from benchmarks.measure import environment, options, write
 from scalechannels.data.image_set import ImageSet
 from scalechannels.training.build import build_network
-from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig
+from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig
 from scalechannels.training.resident import resident_inputs
-from scalechannels.training.stacked import stack_networks
+from scalechannels.training.stacking.stacked import stack_networks
 from scalechannels.training.trainer import Trainer, shuffled
 
 PAPER_STEPS = 20 * 50_000 // 16

@@ -12,13 +12,12 @@ from scalechannels.version import __version__
 
 if TYPE_CHECKING:
     from scalechannels.averaging import averaged_over_scales
+    from scalechannels.backbones.zoo import LibraryBackbone
     from scalechannels.coarse_to_fine import CoarseToFine
     from scalechannels.dense import DenseNetwork
-    from scalechannels.detection import Detector
+    from scalechannels.detection.detector import Detector
     from scalechannels.foveate import Foveate
     from scalechannels.invariance import scale_invariance_error
-    from scalechannels.library_backbone import LibraryBackbone
-    from scalechannels.loading import load
     from scalechannels.network import ScaleChannelNetwork, fovavg, fovconc, fovlse, fovmax
     from scalechannels.plain import PlainNetwork, cnn
     from scalechannels.pooling import (
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
         MeanOverScales,
         MeanProbabilityOverScales,
     )
+    from scalechannels.saving.loading import load
     from scalechannels.scales import ScaleGrid
     from scalechannels.selection import scale_contributions, selected_scale
     from scalechannels.sliding import SlidingWindowNetwork, swmax
@@ -71,15 +71,15 @@ _HOMES = {
         "MeanOverScales",
         "MeanProbabilityOverScales",
     ),
-    "library_backbone": ("LibraryBackbone",),
+    "backbones.zoo": ("LibraryBackbone",),
     "network": ("ScaleChannelNetwork", "fovavg", "fovconc", "fovlse", "fovmax"),
     "sliding": ("SlidingWindowNetwork", "swmax"),
     "plain": ("PlainNetwork", "cnn"),
     "averaging": ("averaged_over_scales",),
     "coarse_to_fine": ("CoarseToFine",),
     "dense": ("DenseNetwork",),
-    "detection": ("Detector",),
-    "loading": ("load",),
+    "detection.detector": ("Detector",),
+    "saving.loading": ("load",),
     "selection": ("scale_contributions", "selected_scale"),
     "invariance": ("scale_invariance_error",),
 }

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from scalechannels.backbones import stated
+from scalechannels.backbones.paper import stated
 from scalechannels.foveate import Outside
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.plain import PlainNetwork

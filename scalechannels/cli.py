@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from cyclopts import App, Parameter
 
+from scalechannels.commands.data import app as data
 from scalechannels.commands.demo import demo
 from scalechannels.commands.detect import detect
 from scalechannels.commands.evaluate import evaluate
@@ -20,7 +21,6 @@ from scalechannels.commands.reproduce import reproduce
 from scalechannels.commands.sweep import sweep
 from scalechannels.commands.table import table
 from scalechannels.commands.train import app as train
-from scalechannels.data.cli import app as data
 from scalechannels.version import __version__
 
 app = App(

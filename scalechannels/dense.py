@@ -21,8 +21,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from scalechannels.backbones import stated
-from scalechannels.convolutional import Convolutional, convolutional
+from scalechannels.backbones.paper import stated
+from scalechannels.backbones.sliding import Convolutional, convolutional
 from scalechannels.foveate import require_images
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.sampling import sample, taps

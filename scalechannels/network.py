@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import Unpack
 
-from scalechannels.backbones import CifarBackbone, ConvBackbone, mnist_backbone, stated
+from scalechannels.backbones.inference import binds_images, for_inference, in_pieces, require_logits
+from scalechannels.backbones.paper import CifarBackbone, ConvBackbone, mnist_backbone, stated
 from scalechannels.foveate import Foveate, Outside, require_images
-from scalechannels.pieces import binds_images, for_inference, in_pieces, require_logits
 from scalechannels.pooling import ConcatScales, LogMeanExpOverScales, MaxOverScales, MeanOverScales
-from scalechannels.pretrained import Network
+from scalechannels.saving.pretrained import Network
 from scalechannels.scales import ScaleGrid
 
 FOVEATED_AT_ONCE = 8

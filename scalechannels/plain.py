@@ -7,11 +7,11 @@ from typing import Any, get_args
 import torch
 from torch import Tensor, nn
 
-from scalechannels.backbones import CifarBackbone, ConvBackbone, stated
+from scalechannels.backbones.inference import binds_images, for_inference, in_pieces, require_logits
+from scalechannels.backbones.paper import CifarBackbone, ConvBackbone, stated
 from scalechannels.foveate import require_images
 from scalechannels.network import Data
-from scalechannels.pieces import binds_images, for_inference, in_pieces, require_logits
-from scalechannels.pretrained import Network
+from scalechannels.saving.pretrained import Network
 
 
 class PlainNetwork(Network):

@@ -10,11 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from scalechannels.backbones import ConvBackbone, mnist_backbone
+from scalechannels.backbones.inference import binds_images, in_pieces
+from scalechannels.backbones.paper import ConvBackbone, mnist_backbone
 from scalechannels.foveate import require_images, resample
-from scalechannels.pieces import binds_images, in_pieces
 from scalechannels.pooling import winner
-from scalechannels.pretrained import Network
+from scalechannels.saving.pretrained import Network
 from scalechannels.scales import ScaleGrid
 
 Norm = Literal["joint", "each"]

@@ -19,7 +19,7 @@ from scalechannels import (
     fovlse,
     reference,
 )
-from scalechannels.backbones import ConvBackbone
+from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.data.image_set import ImageSet
 from scalechannels.foveate import resample
 from scalechannels.training.evaluate import evaluate_set
@@ -153,7 +153,7 @@ def test_the_pieces_do_not_show(monkeypatch: pytest.MonkeyPatch):
     network, images = lively_cnn(), images_of(9)
     averaged = averaged_over_scales(network, GRID, 1).eval()
     whole = averaged(images)  # with gradients, so in one piece
-    monkeypatch.setattr("scalechannels.pieces.CPU_PIXELS", 1000)  # 2 windows of 400 pixels
+    monkeypatch.setattr("scalechannels.backbones.inference.CPU_PIXELS", 1000)  # 2 windows of 400 pixels
     sampled: list[int] = []
     averaged.foveate.register_forward_hook(lambda *called: sampled.append(len(called[2].flatten(0, 1))))
     seen: list[int] = []

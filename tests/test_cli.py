@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import run
+from helpers.command_line import run
 
 from scalechannels.commands import ending
 from scalechannels.training import datasets
-from scalechannels.training.config import RunConfig
+from scalechannels.training.config.run import RunConfig
 
 TINY = """
 [data]

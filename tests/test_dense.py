@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from helpers.signals import blob, ellipse, pattern
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from signals import blob, ellipse, pattern
 from torch import Tensor, nn
 
 from scalechannels import (
@@ -24,8 +24,8 @@ from scalechannels import (
     fovmax,
     swmax,
 )
-from scalechannels.backbones import CifarBackbone, ConvBackbone
-from scalechannels.convolutional import convolutional
+from scalechannels.backbones.paper import CifarBackbone, ConvBackbone
+from scalechannels.backbones.sliding import convolutional
 from scalechannels.dense import DenseNetwork
 from scalechannels.sampling import sample, taps
 

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from helpers.signals import blob, pattern
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from signals import blob, pattern
 from torch import Tensor
 
 from scalechannels import Foveate, ScaleGrid, reference

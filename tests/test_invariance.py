@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from signals import pattern
+from helpers.signals import pattern
 from torch import Tensor
 
 from scalechannels import ScaleGrid, fovavg, scale_invariance_error

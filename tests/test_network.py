@@ -21,7 +21,7 @@ from scalechannels import (
     reference,
     swmax,
 )
-from scalechannels.backbones import CifarBackbone
+from scalechannels.backbones.paper import CifarBackbone
 
 GRID = ScaleGrid(0.5, 8, ratio=2**0.25)
 THREE = ScaleGrid.of(1, 2, 4)
@@ -315,7 +315,7 @@ class Given(nn.Module):
     ],
 )
 def test_an_own_backbone_that_gives_something_else_is_named(change, message, build, grad, monkeypatch):
-    monkeypatch.setattr("scalechannels.pieces.CPU_PIXELS", 2 * 2 * 6 * 6)  # pieces of two windows
+    monkeypatch.setattr("scalechannels.backbones.inference.CPU_PIXELS", 2 * 2 * 6 * 6)  # two windows
     with pytest.raises(ValueError, match=message), torch.set_grad_enabled(grad):
         build(Given(change)).eval()(torch.randn(3, 2, 6, 6))
 

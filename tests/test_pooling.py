@@ -18,7 +18,7 @@ from scalechannels import (
     fovmax,
     swmax,
 )
-from scalechannels.residual import ResidualBackbone
+from scalechannels.backbones.residual import ResidualBackbone
 
 CHANNELS = torch.tensor([[[1.0, -2.0], [3.0, 0.0], [-1.0, 4.0]]], dtype=torch.float64)  # (1, 3, 2)
 SYMMETRIC = [MaxOverScales(), MeanOverScales(), LogMeanExpOverScales()]

@@ -4,13 +4,13 @@ import math
 
 import pytest
 import torch
+from helpers.signals import pattern
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from signals import pattern
 from torch import Tensor, nn
 
 from scalechannels import ScaleGrid, SlidingWindowNetwork, reference, swmax
-from scalechannels.backbones import mnist_backbone
+from scalechannels.backbones.paper import mnist_backbone
 from scalechannels.foveate import resample
 
 

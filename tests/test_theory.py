@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 import torch.nn.functional as F
-from signals import Signal, blob, ellipse, pattern
+from helpers.signals import Signal, blob, ellipse, pattern
 from torch import Tensor, nn
 
 from scalechannels import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from scalechannels.commands.ending import clear_ending
-from scalechannels.shipped import find_network, shipped_names
+from scalechannels.saving.shipped import find_network, shipped_names
 
 if TYPE_CHECKING:
     from scalechannels.demo.server import DemoServer
@@ -75,7 +75,7 @@ def open_detector(folder: Path) -> Any:
     from scalechannels.commands.detect import default_threshold, read_about
     from scalechannels.commands.evaluate import open_network
     from scalechannels.data.strokes import CLASSES
-    from scalechannels.detection import Detector
+    from scalechannels.detection.detector import Detector
 
     network = open_network(folder)
     about = read_about(folder, network)

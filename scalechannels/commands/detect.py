@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from scalechannels.commands.predict import Values
-    from scalechannels.detection import Detection
+    from scalechannels.detection.detector import Detection
 
 DETECTOR = "digit-detector"
 MAX_PIXELS = 48_000_000
@@ -92,8 +92,8 @@ def detect(
         from scalechannels.commands.evaluate import open_network
         from scalechannels.data.folder import read_image
         from scalechannels.data.frames import reduced
-        from scalechannels.detection import Detector
-        from scalechannels.shipped import find_network
+        from scalechannels.detection.detector import Detector
+        from scalechannels.saving.shipped import find_network
 
         folder = find_network(network)
         if not image.is_file():
@@ -212,8 +212,8 @@ def as_dictionary(
 
 
 def write(result: dict[str, Any], picture: Tensor, json_file: Path, overlay: Path) -> None:
-    from scalechannels.data.storage import atomic_path
-    from scalechannels.overlay import draw
+    from scalechannels.detection.overlay import draw
+    from scalechannels.files import atomic_path
 
     with atomic_path(json_file) as temporary:
         temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

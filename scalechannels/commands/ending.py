@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from scalechannels.data.cli import expected_errors
+from scalechannels.commands.data import expected_errors
 
 INTERRUPTED = 130  # as shells count a process that Ctrl-C ended
 

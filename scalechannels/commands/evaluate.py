@@ -12,8 +12,8 @@ from cyclopts import Parameter
 
 from scalechannels.commands.ending import clear_ending
 from scalechannels.commands.train import Device, Root, Sizes, Split, require_device, require_sizes
-from scalechannels.shipped import find_network
-from scalechannels.training.config import DataConfig, DataName, RunConfig
+from scalechannels.saving.shipped import find_network
+from scalechannels.training.config.run import DataConfig, DataName, RunConfig
 
 Coarse = Annotated[
     int | None,
@@ -53,7 +53,7 @@ def evaluate(
         result = evaluate_folder(folder, sizes, split, data, require_device(device), root, coarse)
         print(table(result))
         if out is not None:
-            from scalechannels.data.storage import atomic_path
+            from scalechannels.files import atomic_path
 
             with atomic_path(out) as temporary:
                 temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from scalechannels.commands.ending import clear_ending
-from scalechannels.shipped import find_network
+from scalechannels.saving.shipped import find_network
 
 
 def export(
@@ -48,7 +48,7 @@ def export(
         from scalechannels.commands.detect import read_about
         from scalechannels.commands.evaluate import open_network
         from scalechannels.data.strokes import BACKGROUND
-        from scalechannels.export import batches_of, export_onnx
+        from scalechannels.saving.onnx import batches_of, export_onnx
 
         folder = find_network(network)
         loaded = open_network(folder)

@@ -26,7 +26,7 @@ def figure(
     Examples: scalechannels figure 5; scalechannels figure all --out figures
     """
     with clear_ending():
-        from scalechannels.paper.figures import draw, save, with_pictures
+        from scalechannels.paper.figures.all_figures import draw, save, with_pictures
         from scalechannels.paper.results import known_results
 
         known = known_results(results)

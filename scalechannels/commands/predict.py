@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from scalechannels.commands.ending import clear_ending
 from scalechannels.commands.evaluate import Coarse
 from scalechannels.commands.train import Device, require_device, require_max_pixels
-from scalechannels.shipped import find_network
+from scalechannels.saving.shipped import find_network
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -102,7 +102,7 @@ def predict(
         if out is None:
             print(text, end="")
         else:
-            from scalechannels.data.storage import atomic_path
+            from scalechannels.files import atomic_path
 
             with atomic_path(out) as temporary:
                 temporary.write_text(text, encoding="utf-8")

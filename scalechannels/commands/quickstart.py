@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from scalechannels.commands.ending import clear_ending
 from scalechannels.commands.train import Root
 from scalechannels.data.sizes import MNIST_SIZES
-from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 
 if TYPE_CHECKING:
     from scalechannels.training.evaluate import SizeResult
@@ -69,7 +69,7 @@ def run_quickstart(
 ) -> Path:
     """Train, test and write the report; its path."""
     from scalechannels.commands.table import accuracy_table
-    from scalechannels.data.storage import atomic_path
+    from scalechannels.files import atomic_path
 
     effort = effort or Effort()
     started = time.perf_counter()

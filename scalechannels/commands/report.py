@@ -27,7 +27,7 @@ def report(
     Examples: scalechannels report --out report.html; scalechannels report --document docs/reproduce.md
     """
     with clear_ending():
-        from scalechannels.data.storage import atomic_path
+        from scalechannels.files import atomic_path
         from scalechannels.paper.results import known_results
 
         known = known_results(results)

@@ -98,7 +98,7 @@ def accuracy_table(columns: Mapping[str, Mapping[float, float]], trained: Sequen
 
     The sizes that were trained on are marked; `trained` is one size, or a low and a high one.
     """
-    from scalechannels.training.ranges import range_means
+    from scalechannels.data.ranges import range_means
 
     sizes = sorted({size for column in columns.values() for size in column})
     width = max(10, *(len(name) + 2 for name in columns))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from scalechannels.commands.ending import clear_ending
-from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 
 Device = Annotated[
     Literal["cpu", "cuda"] | None,
@@ -154,7 +154,7 @@ def train(
     continued = "stopped; the same command goes on after the last complete epoch"
     with clear_ending(continued):
         if wanted.data.name == "folder":
-            from scalechannels.commands.own_images import train_own_images
+            from scalechannels.report.own_images_run import train_own_images
 
             train_own_images(
                 wanted,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from scalechannels.data.rescaled_cifar10 import RescaledCifar10, RescaledCifar10Spec
 from scalechannels.data.sizes import CIFAR_SIZES
-from scalechannels.data.storage import atomic_path, locked
+from scalechannels.files import atomic_path, locked
 
 
 def name_of_file(factor: float, count: int = 10_000) -> str:

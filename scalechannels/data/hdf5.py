@@ -24,7 +24,7 @@ from scalechannels.data.mnist_large_scale import (
     Split,
 )
 from scalechannels.data.sizes import MNIST_SIZES
-from scalechannels.data.storage import atomic_path, locked
+from scalechannels.files import atomic_path, locked
 
 KEYS: Mapping[Split, str] = {"train": "train", "validation": "val", "test": "test"}
 Scale = float | tuple[float, float]

@@ -20,8 +20,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from scalechannels.data.storage import atomic_path
 from scalechannels.data.strokes import BACKGROUND, BOX, Strokes, strokes
+from scalechannels.files import atomic_path
 
 Background = Literal["plain", "noisy", "textured"]
 

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from scalechannels.data.storage import atomic_path
+from scalechannels.files import atomic_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from scalechannels.data.download import DownloadError, download, npm_pack
-from scalechannels.data.storage import (
+from scalechannels.files import (
     ENVIRONMENT_VARIABLE,
     atomic_path,
     cache_root,

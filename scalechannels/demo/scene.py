@@ -20,7 +20,7 @@ SEEDS = 2**30
 
 
 class Found(Protocol):
-    """One detection, as `scalechannels.detection` gives them."""
+    """One detection, as `scalechannels.detection.detector` gives them."""
 
     @property
     def box(self) -> tuple[float, float, float, float]: ...

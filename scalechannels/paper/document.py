@@ -3,12 +3,12 @@ docs/beyond.md (our networks compared with others)."""
 
 from __future__ import annotations
 
-from scalechannels.paper.claims import explained, verdicts
+from scalechannels.paper.claims.all_claims import explained, verdicts
 from scalechannels.paper.comparisons import comparison_text
 from scalechannels.paper.experiments import EXPERIMENTS
 from scalechannels.paper.layout import main_text, markdown, ranking_text
-from scalechannels.paper.plan import Experiment
 from scalechannels.paper.published import RANKINGS
+from scalechannels.paper.recipes import Experiment
 from scalechannels.paper.results import Results
 from scalechannels.paper.tables import main_table, ranking
 

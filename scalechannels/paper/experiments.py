@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from scalechannels.paper.plan import (
+from scalechannels.paper.recipes import (
     EQUAL_BLUR,
     NETWORKS,
     OURS,
@@ -32,7 +32,7 @@ from scalechannels.paper.plan import (
     normed,
     residual_cifar,
 )
-from scalechannels.training.config import NetworkName, RunConfig
+from scalechannels.training.config.run import NetworkName, RunConfig
 
 SCALE_CHANNELS: tuple[NetworkName, ...] = ("fovavg", "fovmax", "swmax", "fovconc")
 

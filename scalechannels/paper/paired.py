@@ -26,10 +26,10 @@ from pathlib import Path
 
 import numpy as np
 
-from scalechannels.paper.plan import SINGLE, TRAINED, Train, seeded
+from scalechannels.data.ranges import RANGES, inside
+from scalechannels.paper.recipes import SINGLE, TRAINED, Train, seeded
 from scalechannels.paper.results import MOST_SEEDS, NotEnoughRunsError, Result, Results, known_results
-from scalechannels.training.config import RunConfig
-from scalechannels.training.ranges import RANGES, inside
+from scalechannels.training.config.run import RunConfig
 
 Size = float | tuple[float, float]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
-from scalechannels.data.storage import atomic_path
-from scalechannels.paper.plan import Experiment
+from scalechannels.files import atomic_path
+from scalechannels.paper.recipes import Experiment
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from scalechannels.paper.claims import explained, verdicts
+from scalechannels.paper.claims.all_claims import explained, verdicts
 from scalechannels.paper.comparisons import (
     CIFAR_OVER,
     CIFAR_TITLE,
@@ -17,16 +17,16 @@ from scalechannels.paper.comparisons import (
 )
 from scalechannels.paper.document import duration, progress
 from scalechannels.paper.experiments import EXPERIMENTS, experiment
-from scalechannels.paper.figures import IMAGES, draw_panels, with_pictures
+from scalechannels.paper.figures.all_figures import IMAGES, draw_panels, with_pictures
 from scalechannels.paper.layout import RANKING_HEADS, curve_text, plus_minus, ranking_rows, signed
-from scalechannels.paper.plan import NETWORKS, OURS, Experiment
 from scalechannels.paper.published import COLUMNS, RANKINGS
+from scalechannels.paper.recipes import NETWORKS, OURS, Experiment
 from scalechannels.paper.results import Result, Results
 from scalechannels.paper.tables import TableRow, channels, curve_tables, main_table, ranking
 from scalechannels.report import page as html
 from scalechannels.report.page import Markup
 from scalechannels.report.theme import svg
-from scalechannels.training.config import NetworkName
+from scalechannels.training.config.run import NetworkName
 
 STYLE = """<style>
 main { max-width: 68rem; }

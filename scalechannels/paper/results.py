@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
-from scalechannels.data.storage import atomic_path
-from scalechannels.paper.plan import Curve, seeded
-from scalechannels.training.config import RunConfig
+from scalechannels.files import atomic_path
+from scalechannels.paper.recipes import Curve, seeded
+from scalechannels.training.config.run import RunConfig
 
 if TYPE_CHECKING:
     import numpy as np

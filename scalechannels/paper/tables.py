@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
+from scalechannels.data.ranges import RANGES, mean_inside
 from scalechannels.paper.experiments import experiment
-from scalechannels.paper.plan import NETWORKS, SINGLE, Curve, Experiment, Panel, Train
 from scalechannels.paper.published import COLUMNS, RANKINGS, TABLE1, TABLE1_MEANS
+from scalechannels.paper.recipes import NETWORKS, SINGLE, Curve, Experiment, Panel, Train
 from scalechannels.paper.results import Result, Results
 from scalechannels.scales import ScaleGrid
-from scalechannels.training.config import NetworkName, RunConfig
-from scalechannels.training.ranges import RANGES, mean_inside
+from scalechannels.training.config.run import NetworkName, RunConfig
 
 Source = Literal["paper", "ours"]
 

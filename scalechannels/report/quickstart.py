@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from scalechannels.data.ranges import inside
 from scalechannels.report import page as html
 from scalechannels.report.curves import accuracy_curves, fraction
 from scalechannels.report.selection import selection_picture
 from scalechannels.report.theme import svg
-from scalechannels.training.ranges import inside
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from scalechannels.foveate import Foveate
 from scalechannels.network import ScaleChannelNetwork
-from scalechannels.pretrained import Network
-from scalechannels.training.coarsening import Coarsen
+from scalechannels.saving.pretrained import Network
+from scalechannels.training.augment.detail import Coarsen
 
 
 class Alone(nn.Module):

@@ -16,7 +16,7 @@ from scalechannels.selection import channel_contributions
 from scalechannels.sliding import SlidingWindowNetwork
 from scalechannels.training.datasets import Size, require_labels
 from scalechannels.training.errors import pack_errors
-from scalechannels.training.searching import SearchedSliding
+from scalechannels.training.stacking.searching import SearchedSliding
 
 
 @dataclass(frozen=True)

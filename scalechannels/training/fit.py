@@ -12,14 +12,14 @@ from pathlib import Path
 import torch
 
 from scalechannels.training.build import build_network
-from scalechannels.training.config import RunConfig
+from scalechannels.training.config.run import RunConfig
 from scalechannels.training.datasets import EvaluationSplit, Size
 from scalechannels.training.distributed import joined
+from scalechannels.training.group import How, Session
 from scalechannels.training.progress import tensorboard_writer
 from scalechannels.training.retest import is_tested, retest
 from scalechannels.training.runs import Run
-from scalechannels.training.session import How, Session
-from scalechannels.training.stacked import can_stack
+from scalechannels.training.stacking.stacked import can_stack
 
 
 def fit(

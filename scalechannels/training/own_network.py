@@ -12,11 +12,11 @@ from typing import Any
 
 from torch import nn
 
-from scalechannels.backbones import ConvBackbone
+from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pooling import ConcatScales, LogMeanExpOverScales, MaxOverScales, MeanOverScales
 from scalechannels.scales import ScaleGrid
-from scalechannels.training.config import RunConfig
+from scalechannels.training.config.run import RunConfig
 
 FIELD = 4
 """The plain CNN's field, and the frame of test images, in sizes of the object: the paper's 112 for 28."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from scalechannels.data.image_set import ImageSet
 from scalechannels.foveate import Foveate
 from scalechannels.network import ScaleChannelNetwork
-from scalechannels.pretrained import Network
+from scalechannels.saving.pretrained import Network
 from scalechannels.scales import ScaleGrid
 from scalechannels.sliding import SlidingWindowNetwork
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from scalechannels.training.config import DataConfig
+from scalechannels.training.config.run import DataConfig
 from scalechannels.training.datasets import (
     CifarData,
     EvaluationSplit,
@@ -23,7 +23,7 @@ from scalechannels.training.datasets import (
     open_data,
 )
 from scalechannels.training.runs import RESULT, Run, environment
-from scalechannels.training.searching import searched
+from scalechannels.training.stacking.searching import searched
 from scalechannels.training.testing import evaluation
 
 
@@ -68,7 +68,7 @@ def retest(
     stream: bool = False,
 ) -> None:
     """Test a done run anew and replace its result; `stream` keeps the images in main memory."""
-    from scalechannels.loading import load
+    from scalechannels.saving.loading import load
 
     result = run.result()
     asked: tuple[Size, ...] = default_sizes(run.config.data) if sizes is None else tuple(sizes)

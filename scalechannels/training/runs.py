@@ -25,8 +25,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from scalechannels.data.storage import atomic_path, locked
-from scalechannels.training.config import RunConfig
+from scalechannels.files import atomic_path, locked
+from scalechannels.training.config.run import RunConfig
 from scalechannels.version import __version__
 
 CONFIG, RESULT = "config.toml", "result.json"

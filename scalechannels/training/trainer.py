@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from scalechannels.training.augmenting import Augment
-from scalechannels.training.coarsening import Coarsen
-from scalechannels.training.config import Precision
-from scalechannels.training.cutting import Cut
+from scalechannels.training.augment.detail import Coarsen
+from scalechannels.training.augment.flips_and_crops import Augment
+from scalechannels.training.augment.jitter import Jitter
+from scalechannels.training.augment.visible import Cut
+from scalechannels.training.config.run import Precision
 from scalechannels.training.distributed import Processes
-from scalechannels.training.jittering import Jitter
 
 UNROLL = 25
 """Steps in one captured graph, where it divides an epoch: fewer gaps between graphs."""

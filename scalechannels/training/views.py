@@ -10,12 +10,12 @@ from torch import Tensor
 from scalechannels.data.image_set import ImageSet
 from scalechannels.foveate import Foveate
 from scalechannels.network import ScaleChannelNetwork
-from scalechannels.pretrained import Network
-from scalechannels.training.augmenting import Augment
-from scalechannels.training.coarsening import Coarsen
-from scalechannels.training.config import RunConfig
-from scalechannels.training.cutting import Cut
-from scalechannels.training.jittering import Jitter
+from scalechannels.saving.pretrained import Network
+from scalechannels.training.augment.detail import Coarsen
+from scalechannels.training.augment.flips_and_crops import Augment
+from scalechannels.training.augment.jitter import Jitter
+from scalechannels.training.augment.visible import Cut
+from scalechannels.training.config.run import RunConfig
 from scalechannels.training.resident import (
     filled_up,
     fits,

@@ -26,7 +26,7 @@ import torch
 from scalechannels.data import sources
 from scalechannels.data.download import DownloadError, download
 from scalechannels.data.sources import CIFAR10, MNIST, DataNotFoundError, Source, fetch, read_idx
-from scalechannels.data.storage import checksum
+from scalechannels.files import checksum
 
 
 def idx(values: np.ndarray) -> bytes:
@@ -332,7 +332,7 @@ def test_other_kinds_of_urls_are_refused() -> None:
 CHILD = """
 import json, os, sys, time
 from dataclasses import replace
-from scalechannels.data import storage
+from scalechannels import files as storage
 from scalechannels.data.sources import MNIST, fetch
 source = replace(MNIST, checksums=json.loads(sys.argv[1]), mirrors=())
 flush = os.fsync

@@ -21,7 +21,7 @@ from scalechannels.commands.demo import DETECTOR, open_detector
 from scalechannels.demo.looks import Looks, example, open_looks
 from scalechannels.demo.scene import Detect
 from scalechannels.demo.server import Demo, DemoServer
-from scalechannels.shipped import find_network, shipped_names
+from scalechannels.saving.shipped import find_network, shipped_names
 
 pytestmark = pytest.mark.slow
 

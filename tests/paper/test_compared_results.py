@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_up import keep, wrong_of
+from helpers.made_up import keep, wrong_of
 
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.paper.paired import (
@@ -19,9 +19,9 @@ from scalechannels.paper.paired import (
     paired_difference,
     trained_on,
 )
-from scalechannels.paper.plan import SINGLE, better, cifar, few, main, seeded
+from scalechannels.paper.recipes import SINGLE, better, cifar, few, main, seeded
 from scalechannels.paper.results import Results
-from scalechannels.training.config import RunConfig
+from scalechannels.training.config.run import RunConfig
 
 
 def runs_of(name) -> tuple[RunConfig, ...]:

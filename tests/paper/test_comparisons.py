@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from made_up import keep
+from helpers.made_up import keep
 
 from scalechannels.cli import main as command
 from scalechannels.paper.comparisons import (
@@ -20,7 +20,7 @@ from scalechannels.paper.comparisons import (
 from scalechannels.paper.document import BEGIN_BEYOND, END, updated
 from scalechannels.paper.experiments import experiment
 from scalechannels.paper.paired import compare
-from scalechannels.paper.plan import (
+from scalechannels.paper.recipes import (
     ROOT2,
     ROOT4,
     SINGLE,

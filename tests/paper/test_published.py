@@ -3,8 +3,8 @@
 import pytest
 
 from scalechannels.paper.experiments import experiment
-from scalechannels.paper.plan import NETWORKS, SINGLE, TRAINED, main
 from scalechannels.paper.published import CHANNELS, COLUMNS, RANKINGS, TABLE1, TABLE1_MEANS
+from scalechannels.paper.recipes import NETWORKS, SINGLE, TRAINED, main
 from scalechannels.training.build import build_network
 
 

@@ -4,16 +4,16 @@ import json
 from pathlib import Path
 
 import pytest
-from made_up import made_up, write
+from helpers.made_up import made_up, write
 
+from scalechannels.data.ranges import RANGES
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.paper.experiments import experiment
 from scalechannels.paper.layout import curve_text, main_text, ranking_text, signed
-from scalechannels.paper.plan import NETWORKS, SINGLE, TRAINED, all_sizes, better, few, main, mnist, seeded
 from scalechannels.paper.published import COLUMNS, TABLE1
+from scalechannels.paper.recipes import NETWORKS, SINGLE, TRAINED, all_sizes, better, few, main, mnist, seeded
 from scalechannels.paper.results import Results
 from scalechannels.paper.tables import as_json, curve_tables, main_table, range_mean, ranking
-from scalechannels.training.ranges import RANGES
 
 COMMITTED = Path(__file__).parents[2] / "results" / "runs"
 

@@ -9,13 +9,13 @@ from torch import nn
 
 import scalechannels
 from scalechannels import ScaleGrid, swmax
-from scalechannels.backbones import mnist_backbone
-from scalechannels.paper.plan import main, mnist, normed
+from scalechannels.backbones.paper import mnist_backbone
+from scalechannels.paper.recipes import main, mnist, normed
 from scalechannels.sliding import SlidingWindowNetwork
 from scalechannels.training import build, datasets
-from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.fit import fit
-from scalechannels.training.stacked import can_stack
+from scalechannels.training.stacking.stacked import can_stack
 
 GRID = ScaleGrid.of(0.5, 1.0, 2.0)
 

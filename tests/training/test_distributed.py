@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_runs import tiny, weights
+from helpers.tiny_runs import tiny, weights
 from torch import nn
 
 from scalechannels.training.build import build_network
@@ -23,8 +23,8 @@ from scalechannels.training.distributed import (
 from scalechannels.training.runs import Run
 from scalechannels.training.trainer import shuffled
 
-TESTS = Path(__file__).parent
-PATHS = os.pathsep.join(map(str, (TESTS, TESTS.parents[1])))  # this package, not an installed one
+TESTS = Path(__file__).parents[1]
+PATHS = os.pathsep.join(map(str, (TESTS, TESTS.parent)))  # this package, not an installed one
 
 
 def torchrun(count: int, script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -139,7 +139,7 @@ options = json.loads(sys.argv[2])
 if options.get("exact"):  # before anybody looks at them
     torch.float32, torch.Tensor.float = torch.float64, torch.Tensor.double
     torch.set_default_dtype(torch.float64)
-import tiny_runs
+from helpers import tiny_runs
 from scalechannels.training import runs
 from scalechannels.training.fit import fit
 written = []

@@ -8,11 +8,11 @@ from torch import nn
 
 from scalechannels import ScaleChannelNetwork, ScaleGrid
 from scalechannels.data.image_set import ImageSet
+from scalechannels.data.ranges import range_means
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.pooling import LogMeanExpOverScales, MaxOverScales, MeanOverScales
 from scalechannels.training.errors import unpack_errors
 from scalechannels.training.evaluate import as_json, evaluate, evaluate_set
-from scalechannels.training.ranges import range_means
 
 LABELS = torch.tensor([0, 0, 0, 1, 1, 2])
 ANSWERS = torch.tensor([0, 0, 1, 1, 2, 2])

@@ -12,17 +12,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_runs import SIZES, assert_same, tiny, trained, weights
+from helpers.tiny_runs import SIZES, assert_same, tiny, trained, weights
 
 import scalechannels
 from scalechannels.training import fit as fit_module
-from scalechannels.training import resident, session
+from scalechannels.training import group as session
+from scalechannels.training import resident
 from scalechannels.training.fit import fit
 from scalechannels.training.runs import CHECKPOINT, Run
 from scalechannels.training.trainer import Trainer
 
-TESTS = Path(__file__).parent
-PATHS = os.pathsep.join(map(str, (TESTS, TESTS.parents[1])))  # this package, not an installed one
+TESTS = Path(__file__).parents[1]
+PATHS = os.pathsep.join(map(str, (TESTS, TESTS.parent)))  # this package, not an installed one
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": PATHS}
 
 
@@ -297,7 +298,7 @@ def test_a_missing_tensorboard_is_told_before_any_work(tmp_path, monkeypatch) ->
 
 LOGGED = """
 import sys
-from tiny_runs import tiny, trained
+from helpers.tiny_runs import tiny, trained
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 run = trained(tiny(epochs=3), sys.argv[1], log=True)
 events = EventAccumulator(str(run.folder / "tensorboard"))
@@ -322,7 +323,7 @@ def test_tensorboard_gets_every_epoch(tmp_path) -> None:
 
 KILLED = """
 import sys
-from tiny_runs import tiny, trained
+from helpers.tiny_runs import tiny, trained
 from scalechannels.training.trainer import Trainer
 import torch
 torch.set_num_threads(1)

@@ -4,10 +4,11 @@ import dataclasses
 
 import pytest
 import torch
-from tiny_runs import SIZES, tiny, trained, weights
+from helpers.tiny_runs import SIZES, tiny, trained, weights
 
 import scalechannels
-from scalechannels.training import datasets, resident, session
+from scalechannels.training import datasets, resident
+from scalechannels.training import group as session
 from scalechannels.training.fit import fit
 from scalechannels.training.trainer import Trainer
 

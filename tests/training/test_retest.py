@@ -1,7 +1,7 @@
 """Runs that are done and were tested on other sizes or another split: tested anew, not trained again."""
 
 import pytest
-from tiny_runs import SIZES, assert_same, tiny, trained, weights
+from helpers.tiny_runs import SIZES, assert_same, tiny, trained, weights
 
 from scalechannels.training import datasets
 from scalechannels.training import fit as fit_module

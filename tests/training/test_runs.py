@@ -4,8 +4,8 @@ import sys
 
 import pytest
 import torch
+from helpers.tiny_runs import tiny
 from safetensors.torch import save_file
-from tiny_runs import tiny
 
 from scalechannels.training import runs
 from scalechannels.training.runs import CHECKPOINT, CONFIG, PREVIOUS, RESULT, Checkpoint, Run, environment

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tiny_runs import SIZES, assert_same, tiny, trained, weights
+from helpers.tiny_runs import SIZES, assert_same, tiny, trained, weights
 
 import scalechannels
 from scalechannels.training.datasets import open_data
 from scalechannels.training.errors import pack_errors
 from scalechannels.training.fit import fit
+from scalechannels.training.group import Session
 from scalechannels.training.runs import Run
-from scalechannels.training.session import Session
 from scalechannels.training.trainer import Trainer
 
 PAIRS = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from helpers.tiny_runs import SIZES, tiny, weights
 
-from scalechannels.training import session
+from scalechannels.training import group as session
 from scalechannels.training.fit import fit
-from tests.training.tiny_runs import SIZES, tiny, weights
 
 
 def test_a_stream_learns_what_resident_data_teaches(tmp_path) -> None:

@@ -5,14 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny_runs import SIZES, assert_same, tiny, trained, weights
+from helpers.tiny_runs import SIZES, assert_same, tiny, trained, weights
 
 from scalechannels.training import sweep as module
 from scalechannels.training.runs import Run
 from scalechannels.training.sweep import sweep
 
-TESTS = Path(__file__).parent
-PATHS = os.pathsep.join(map(str, (TESTS, TESTS.parents[1])))  # this package, not an installed one
+TESTS = Path(__file__).parents[1]
+PATHS = os.pathsep.join(map(str, (TESTS, TESTS.parent)))  # this package, not an installed one
 OPTIONS = {"device": "cpu", "sizes": SIZES}
 
 
@@ -89,7 +89,7 @@ ON_RAY = """
 import os, signal, sys
 from pathlib import Path
 import ray
-from tiny_runs import SIZES, tiny
+from helpers.tiny_runs import SIZES, tiny
 from scalechannels.training import sweep as module
 
 folder, marker = Path(sys.argv[1]), Path(sys.argv[1]) / "killed"
@@ -97,7 +97,7 @@ fit = module.fit
 
 def mortal(configs, folder, **options):
     # The run of seed 1 kills its own process in the middle of its third epoch, once.
-    import tiny_runs  # sets the small test sets in the worker
+    from helpers import tiny_runs  # sets the small test sets in the worker
     from scalechannels.training.trainer import Trainer
     original, done = Trainer.epoch, []
     def epoch(self, *arguments):

@@ -1,0 +1,1 @@
+"""The networks inside a scale channel. They know nothing of scales."""

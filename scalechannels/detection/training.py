@@ -1,0 +1,185 @@
+"""Train a detector of digits: ten classes and the background, from digits of one size.
+
+    python -m scalechannels.detection.training --out digit-detector
+
+The digits are MNIST's first 50,000 and 20,000 built-in ones, all of size 1; `detector_windows` says what is
+made of them. --kind trains the baselines that the detection benchmark measures beside it, on the same digits:
+"pyramid", a plain CNN that sees windows of scale 1 alone, to be slid over an image pyramid; and "swmax", that
+learns from whole images with one digit or none, by the maximum over space and scale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Literal, get_args
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from scalechannels.backbones.paper import ConvBackbone
+from scalechannels.data.mnist_large_scale import MnistLargeScale, large_scale
+from scalechannels.data.strokes import BOX, strokes
+from scalechannels.detection.training_windows import PITCH, Digits, Looking, canvases, windows
+from scalechannels.files import atomic_path
+from scalechannels.foveate import resample
+from scalechannels.network import ScaleChannelNetwork
+from scalechannels.pooling import MaxOverScales
+from scalechannels.scales import QUARTER_OCTAVE, ScaleGrid
+
+Kind = Literal["detector", "pyramid", "swmax"]
+Data = Literal["both", "mnist", "strokes"]
+
+CLASSES = 10
+GRID = ScaleGrid(2**-1.25, 2**2.25, ratio=QUARTER_OCTAVE)
+"""Objects from 1/2 to 4, and one channel more at each end, so that peaks in the range have two neighbours."""
+CANVASES, EACH = 16, 32
+"""So many canvases in a batch, and so many windows onto each."""
+WHOLE = 56
+"""Pixels along the images that SWMax learns from."""
+COARSE = ScaleGrid(0.5, 2, ratio=2.0)
+"""The scales at which SWMax looks at them: few, because every image goes through each of them in whole."""
+
+
+def digits_of_one_size(data: Data = "both", root: Path | None = None, count: int = 50_000) -> Digits:
+    """Digits of size 1 from the training splits."""
+    if data not in get_args(Data):
+        raise ValueError(f"data is one of {get_args(Data)}, got {data!r}")
+    parts = []
+    if data != "mnist":
+        drawn = strokes(min(count, 20_000), 0, "train")
+        parts.append(Digits.of(drawn.render(1.0, BOX), drawn.labels))
+    if data != "strokes":
+        mnist = MnistLargeScale(root).mnist
+        first = min(count, len(mnist.train_images) * 5 // 6)
+        images = large_scale(mnist.train_images[:first], 1.0, BOX)
+        parts.append(Digits.of(images, mnist.train_labels[:first]))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+def train(
+    kind: Kind,
+    digits: Digits,
+    *,
+    steps: int = 3000,
+    rate: float = 3e-3,
+    seed: int = 0,
+    features: tuple[int, ...] = (16, 16, 32, 32),
+    hidden: int = 100,
+    report: int = 200,
+) -> ScaleChannelNetwork:
+    """A network of 11 classes, the background last, whose backbone learnt from `digits`."""
+    if kind not in get_args(Kind):
+        raise ValueError(f"kind is one of {get_args(Kind)}, got {kind!r}")
+    torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    backbone = ConvBackbone(features, classes=CLASSES + 1, hidden=hidden, batch_norm=kind != "swmax")
+    backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if kind == "swmax":  # without batch norm it takes smaller steps
+        rate, backbone.drop.p = rate / 3, 0.0
+    optimiser = torch.optim.Adam(backbone.parameters(), lr=rate)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps, pct_start=0.1)
+    backbone.train()
+    start, running = time.monotonic(), 0.0
+    for step in range(1, steps + 1):
+        if kind == "swmax":
+            images, targets = whole_images(digits, generator)
+            images = winning_windows(backbone, images)  # one for each class
+        else:
+            made = canvases(digits, CANVASES, generator)
+            looking: Looking = "all scales" if kind == "detector" else "one scale"
+            images, targets = windows(made, EACH, CLASSES, generator, looking)
+        optimiser.zero_grad(set_to_none=True)
+        logits = backbone(images)
+        if kind == "swmax":
+            logits = logits.view(len(targets), CLASSES + 1, -1).diagonal(dim1=1, dim2=2)  # (B, K)
+        loss = F.cross_entropy(logits, targets)
+        loss.backward()
+        optimiser.step()
+        schedule.step()
+        running += float(loss.detach())
+        if step % report == 0:
+            taken = time.monotonic() - start
+            print(f"step {step} of {steps}: loss {running / report:.4f}, {taken:.0f} s", file=sys.stderr)
+            running = 0.0
+    return ScaleChannelNetwork(backbone, GRID, MaxOverScales()).eval()
+
+
+def whole_images(digits: Digits, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Images (B, 1, 56, 56) with at most one digit, and what they hold: the class, or background."""
+    made = canvases(digits, CANVASES, generator)
+    # The first place of a canvas, and around it the last one where that is empty, else the darkest value.
+    empty = (made.labels[:, -1] < 0)[:, None, None, None]
+    images = torch.where(empty, made.images[..., -WHOLE:, -WHOLE:], made.images.amin((2, 3), keepdim=True))
+    images[..., : WHOLE - PITCH, :] = images[..., -1:, -1:]
+    images[..., : WHOLE - PITCH] = images[..., -1:, -1:]
+    margin = (WHOLE - PITCH) // 2
+    images[..., margin : margin + PITCH, margin : margin + PITCH] = made.images[..., :PITCH, :PITCH]
+    labels = torch.where(made.labels[:, 0] < 0, CLASSES, made.labels[:, 0])
+    return images, F.one_hot(labels, CLASSES + 1).float()
+
+
+@torch.no_grad()
+def winning_windows(backbone: ConvBackbone, images: Tensor) -> Tensor:
+    """For each image and class the window (B·K, 1, 28, 28) where that class has its maximum.
+
+    The maximum over space and scale hands its gradient to that window alone, so nothing else needs one.
+    """
+    stride, n = math.prod(backbone.strides), backbone.window
+    best: list[Tensor] = []
+    crops: list[Tensor] = []
+    for sigma in COARSE:
+        side = max(n, math.ceil(images.shape[-1] / sigma))
+        rescaled = resample(images, ScaleGrid.of(sigma), (side, side))[:, 0]
+        maximum, place = backbone.logit_map(rescaled).flatten(2).max(2)  # (B, K)
+        across = backbone.places(side)
+        seen = rescaled[:, 0].unfold(1, n, stride).unfold(2, n, stride)  # (B, places, places, n, n)
+        image = torch.arange(len(images))[:, None]
+        best.append(maximum)
+        crops.append(seen[image, place // across, place % across])  # (B, K, n, n)
+    channel = torch.stack(best).argmax(0)  # (B, K)
+    chosen = torch.stack(crops).gather(0, channel[None, ..., None, None].expand(1, -1, -1, n, n))[0]
+    return chosen.flatten(0, 1)[:, None]
+
+
+def save(network: ScaleChannelNetwork, folder: Path) -> None:
+    """The network, and beside it what a detector has to know: detector.json."""
+    network.save_pretrained(folder)
+    about = {"classes": [str(digit) for digit in range(CLASSES)], "background": CLASSES, "values": "digits"}
+    with atomic_path(folder / "detector.json") as path:
+        path.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, required=True, help="the folder for the network")
+    parser.add_argument("--kind", choices=get_args(Kind), default="detector")
+    parser.add_argument("--data", choices=get_args(Data), default="both")
+    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--features", type=int, nargs="+", default=[16, 16, 32, 32])
+    parser.add_argument("--hidden", type=int, default=100)
+    parser.add_argument("--root", type=Path, help="folder of MNIST")
+    chosen = parser.parse_args()
+    digits = digits_of_one_size(chosen.data, chosen.root)
+    network = train(
+        chosen.kind,
+        digits,
+        steps=chosen.steps,
+        seed=chosen.seed,
+        features=tuple(chosen.features),
+        hidden=chosen.hidden,
+    )
+    save(network, chosen.out)
+    print(chosen.out)
+
+
+if __name__ == "__main__":
+    main()

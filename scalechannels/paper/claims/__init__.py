@@ -1,0 +1,1 @@
+"""What the paper says in words, as checks of our results."""

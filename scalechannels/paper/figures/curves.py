@@ -1,0 +1,106 @@
+"""Figures of curves: accuracy against the size of the test, or against the number of training samples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
+from scalechannels.paper.recipes import Curve, Experiment, Panel
+from scalechannels.paper.results import Results
+from scalechannels.paper.tables import curve_figures
+from scalechannels.report.curves import size_axis
+from scalechannels.report.theme import FIRST, INK, LINE, PANEL, SECOND, SOFT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = (FIRST, SECOND, "#2a9d5b", "#9b59b6", "#8a7f5c", "#c0392b")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+DASHED = (0, (4, 2))
+GREY = (DASHED, (0, (1, 1.2)), (0, (7, 2, 1.5, 2)))
+"""Curves to compare with are told apart by their dashes."""
+
+
+def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> None:
+    """One panel; curves without results are named in the legend as missing."""
+    samples = one.renderer == "samples"
+    cifar = panel.curves[0].configs[0].data.name == "cifar10"
+    if samples:
+        _sample_axis(axes, panel)
+    else:
+        size_axis(axes, CIFAR_SIZES if cifar else MNIST_SIZES)
+        axes.set_xlabel("scale factor of the test images" if cifar else "size of the test digits", color=SOFT)
+        axes.set_xlim(*((0.47, 2.13) if cifar else (0.45, 8.9)))
+    low, high = panel.shown
+    axes.set_ylim(low - 0.02 * (high - low), high + 0.02 * (high - low))
+    axes.set_ylabel("accuracy (%)", color=SOFT)
+    axes.set_facecolor(PANEL)
+    axes.grid(color=LINE, linewidth=0.8)
+    axes.set_axisbelow(True)
+    drawn = 0
+    for place, curve in enumerate(panel.curves):
+        drawn += _draw(axes, results, one, curve, place)
+    if not drawn:
+        axes.text(0.5, 0.5, "no results yet", color=SOFT, ha="center", va="center", transform=axes.transAxes)
+    handles, labels = axes.get_legend_handles_labels()
+    legend = axes.legend(
+        handles,
+        labels,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.2),  # below the axis: curves of this kind leave no corner free
+        ncols=3 if max(map(len, labels)) < 12 else 2,
+        fontsize=8,
+        facecolor=PANEL,
+        edgecolor="none",
+        framealpha=0.8,
+        labelcolor=INK,
+        handlelength=2.4,
+    )
+    for text in legend.get_texts():
+        if text.get_text().endswith("(no result)"):
+            text.set_color(SOFT)
+
+
+def _draw(axes: Axes, results: Results, one: Experiment, curve: Curve, place: int) -> bool:
+    figures = curve_figures(results, one, curve)
+    number = place if curve.colour is None else curve.colour
+    colour = SOFT if curve.reference else COLOURS[number]
+    if not figures:
+        axes.plot([], [], color=colour, linewidth=1.2, alpha=0.5, label=f"{curve.label} (no result)")
+        return False
+    places = sorted(figures)
+    means = [figures[at].mean for at in places]
+    line = GREY[number % len(GREY)] if curve.reference else DASHED if curve.dashed else "-"
+    axes.plot(
+        places,
+        means,
+        color=colour,
+        marker="" if curve.reference else MARKERS[(place if curve.dashed else number) % len(MARKERS)],
+        markersize=3.5,
+        linewidth=1.4 if curve.reference else 1.8,
+        linestyle=line,
+        label=curve.label,
+    )
+    spread = [figures[at].std or 0.0 for at in places]
+    if any(spread):
+        axes.fill_between(
+            places,
+            [mean - std for mean, std in zip(means, spread, strict=True)],
+            [mean + std for mean, std in zip(means, spread, strict=True)],
+            color=colour,
+            alpha=0.15,
+            linewidth=0,
+        )
+    return True
+
+
+def _sample_axis(axes: Axes, panel: Panel) -> None:
+    counts = [config.data.samples or 0 for config in panel.curves[0].configs]
+    axes.set_xscale("log")
+    axes.set_xticks(counts, [f"{count:,}" for count in counts])
+    axes.minorticks_off()
+    axes.set_xlim(counts[0] / 1.2, counts[-1] * 1.2)
+    axes.set_xlabel("number of training samples", color=SOFT)
+    axes.tick_params(length=0, labelcolor=INK, labelsize=9, pad=6)
+    for spine in axes.spines.values():
+        spine.set_visible(False)

@@ -1,0 +1,1 @@
+"""A network as files: weights and a config that rebuilds it, the shipped ones, ONNX."""

@@ -1,0 +1,280 @@
+"""ONNX: a network as one file that other programs run, compared with PyTorch before it gets its name.
+
+    images (batch, C, height, width) ──▶ logits (batch, K), channel_logits (batch, S, K)
+    images (1, C, height, width) ──dense──▶ logits (1, K, h, w), scales (1, h, w)
+
+The batch may have any size, and so may the images of networks that foveate; dense networks take one image of
+any size. The file's metadata hold, each as JSON, `classes`, `background`, the `scales` of the channels,
+`input_size`, the range of `values`, and `reduce`: where it is 2, the images that the network learnt from were
+made half as large along each side, and those that are given to the file have to be so as well
+(`scalechannels.data.frames.reduced`, or any program's averaging by a triangle). Size and scales are in pixels
+of the reduced images. `scalechannels predict` reduces by itself, and tells scales in pixels of the file.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from scalechannels.backbones.paper import stated
+from scalechannels.dense import DenseNetwork
+from scalechannels.files import atomic_path
+from scalechannels.network import ScaleChannelNetwork
+from scalechannels.plain import PlainNetwork
+from scalechannels.sliding import SlidingWindowNetwork
+from scalechannels.version import __version__
+
+OPSET = 20
+TOLERANCE = 1e-4
+TIES = 0.01
+"""The share of points at which two channels may be so near to each other that rounding selects the scale."""
+BATCHES = (1, 2, 7)
+ANY_SIZES = ((112, 112), (61, 150))
+"""Images that a network for any size is compared on: the usual ones, and small and oblong ones."""
+SLIDING_SIZE = (112, 112)
+
+Size = tuple[int, int]
+
+
+class ExportError(ValueError):
+    """The network could not be written as ONNX, or the file did not agree with PyTorch."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and how well it agrees with PyTorch."""
+
+    path: Path
+    size: Size | None
+    """Height and width of the images; None for any."""
+    outputs: tuple[str, ...]
+    error: float
+    """The largest difference to PyTorch, over the largest logit where that exceeds 1."""
+
+
+def export_onnx(
+    network: nn.Module,
+    path: str | os.PathLike[str],
+    *,
+    size: Size | None = None,
+    classes: Sequence[str] | None = None,
+    background: int | None = None,
+    values: tuple[float, float] = (0.0, 1.0),
+    reduce: int = 1,
+) -> Exported:
+    """Write a network to `path` as ONNX, and return only after onnxruntime agreed with PyTorch.
+
+    network     any of the library, or a DenseNetwork
+    size        height and width of the images. None: any, where the network foveates; else the one that the
+                network takes, 112x112 for a sliding one
+    classes     their names, for the metadata
+    background  which class is no object, for the metadata of a detector
+    values      the least and greatest value of the images that the network was trained on
+    reduce      how many times smaller images have to be made, along each side, before they are given to the
+                network; for the metadata, the network stays as it is
+
+    Law: logits agree within 1e-4 (relative to the largest where that exceeds 1) on random images, for
+    batches of several sizes and, where the size is free, images of two. A file that fails is not left behind,
+    and one that was there before stays. Limit: eval mode, float32.
+    """
+    onnx = _packages()
+    target = Path(path)
+    if target.suffix.lower() != ".onnx":
+        raise ValueError(f"the file's name ends with .onnx, got {path}")
+    if target.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file")
+    low, high = values
+    if not low < high:
+        raise ValueError(f"values are (least, greatest), got {values}")
+    if isinstance(reduce, bool) or not isinstance(reduce, int) or reduce < 1:
+        raise ValueError(f"images are reduced by a whole factor of 1 or more, got {reduce!r}")
+    size = _size(network, size)
+    module = _Outputs(copy.deepcopy(network).cpu().float().eval())
+    channels, batches = _channels(network), batches_of(network)
+    sizes = ANY_SIZES if size is None else (size,)
+    with atomic_path(target) as temporary, torch.no_grad():
+        program = _convert(module, _images(batches[-1], channels, sizes[0], values), free_size=size is None)
+        grid = getattr(network, "grid", None)
+        described = {
+            "network": type(network).__name__,
+            "scalechannels": __version__,
+            "classes": None if classes is None else list(classes),
+            "background": background,
+            "scales": None if grid is None else list(grid),
+            "input_size": None if size is None else list(size),
+            "values": [low, high],
+            "reduce": reduce,
+            **({"step": network.step} if isinstance(network, DenseNetwork) else {}),
+        }
+        for name, value in described.items():
+            program.model.metadata_props[name] = json.dumps(value)
+        program.save(str(temporary), external_data=False)
+        onnx.checker.check_model(str(temporary))
+        given = [_images(count, channels, each, values) for each in sizes for count in batches]
+        error = _compare(temporary, module, given)
+    return Exported(target, size, module.names, error)
+
+
+class _Outputs(nn.Module):
+    """A network that also gives what each channel says, where logits are pooled."""
+
+    network: Any
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+        # Of a network that pools features the channels' logits would be computed beside the way of the image.
+        pooled = isinstance(network, SlidingWindowNetwork) or (
+            isinstance(network, ScaleChannelNetwork) and network.head is None
+        )
+        self.names = ("logits", "channel_logits") if pooled else ("logits",)
+        if isinstance(network, DenseNetwork):
+            self.names = ("logits", "scales")
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        if isinstance(self.network, DenseNetwork):
+            return self.network(images)[:2]
+        if len(self.names) == 1:
+            return (self.network(images),)
+        channels = self.network.channel_logits(images)  # (B, S, K)
+        if isinstance(self.network, SlidingWindowNetwork):
+            return channels.amax(1), channels
+        return self.network.pool_channels(channels), channels
+
+
+def _packages() -> Any:
+    try:
+        import onnx
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"ONNX export needs onnx, onnxruntime and onnxscript ({error}): pip install 'scalechannels[onnx]'"
+        ) from error
+    return onnx
+
+
+def _size(network: nn.Module, size: Size | None) -> Size | None:
+    """The size that the exported network takes; None for any."""
+    if size is not None and not all(isinstance(side, int) and side > 0 for side in size):
+        raise ValueError(f"the size is a height and a width in whole pixels, got {size}")
+    side = stated(network.backbone, "window") if isinstance(network, PlainNetwork) else None
+    if side is not None:
+        if size not in (None, (side, side)):
+            raise ValueError(f"this network takes images of {side}x{side} pixels alone, got the size {size}")
+        return side, side
+    if size is None and isinstance(network, SlidingWindowNetwork):
+        return SLIDING_SIZE  # each of its channels has a size of its own: a free one takes minutes to convert
+    return size
+
+
+def batches_of(network: nn.Module) -> tuple[int, ...]:
+    """The batches that a file is compared on; a dense network works on one image after the other."""
+    return (1,) if isinstance(network, DenseNetwork) else BATCHES
+
+
+def _channels(network: nn.Module) -> int:
+    """Colour channels of the images: what the backbone says, else what its first convolution takes."""
+    inner = network.network if isinstance(network, DenseNetwork) else network
+    backbone = getattr(inner, "backbone", inner)
+    known = stated(backbone, "channels")
+    if known is not None:
+        return known
+    for layer in backbone.modules():
+        if isinstance(layer, nn.Conv2d):
+            return layer.in_channels
+    hint = getattr(backbone, "channels", None)  # of a user's own, where no layer tells
+    return hint if isinstance(hint, int) else 3
+
+
+def _images(count: int, channels: int, size: Size, values: tuple[float, float]) -> Tensor:
+    generator = torch.Generator().manual_seed(count)
+    low, high = values
+    return low + (high - low) * torch.rand(count, channels, *size, generator=generator)
+
+
+def _convert(module: _Outputs, images: Tensor, *, free_size: bool) -> Any:
+    """The network as torch's ONNXProgram."""
+    one_image = isinstance(module.network, DenseNetwork)
+    free: dict[int, Any] = {} if one_image else {0: torch.export.Dim("batch")}
+    if free_size:
+        free |= {2: torch.export.Dim("height", min=2), 3: torch.export.Dim("width", min=2)}
+    try:
+        with _quiet():
+            program = torch.onnx.export(
+                module,
+                (images,),
+                dynamo=True,
+                opset_version=OPSET,
+                input_names=["images"],
+                output_names=list(module.names),
+                dynamic_shapes=(free,),
+                verbose=False,
+            )
+    except Exception as error:  # the exporter's errors have many classes, and pages of text
+        name = type(module.network).__name__
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        reason = str(cause).strip().splitlines() or [type(cause).__name__]
+        raise ExportError(f"this {name} cannot be written as ONNX: {reason[0]}") from error
+    return program
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the exporter's remarks on packages that are not needed, and on its own future."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def _compare(path: Path, module: _Outputs, given: Sequence[Tensor]) -> float:
+    """The largest difference between onnxruntime and PyTorch; an ExportError where it is too large."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    try:
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise ExportError(f"onnxruntime does not take the file: {error}") from error
+    largest = 0.0
+    for images in given:
+        expected = module(images)
+        got = session.run(list(module.names), {"images": images.numpy()})
+        for name, ours, theirs in zip(module.names, expected, got, strict=True):
+            theirs = torch.from_numpy(theirs)
+            shapes = tuple(theirs.shape), tuple(ours.shape)
+            if shapes[0] != shapes[1]:
+                raise ExportError(f"onnxruntime gives {name} of the shape {shapes[0]}, PyTorch {shapes[1]}")
+            if name == "scales":
+                if not float((theirs != ours).double().mean()) <= TIES:
+                    raise ExportError("onnxruntime and PyTorch select different scales; nothing was written")
+                continue
+            scale = max(1.0, float(ours.abs().max()))
+            difference = float((theirs - ours).abs().max()) / scale
+            if not difference <= TOLERANCE:  # so put that not-a-number fails too
+                raise ExportError(
+                    f"onnxruntime and PyTorch differ by {difference:.1e} in {name} for images "
+                    f"{tuple(images.shape)}, more than {TOLERANCE:g}; nothing was written"
+                )
+            largest = max(largest, difference)
+    return largest

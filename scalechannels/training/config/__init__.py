@@ -1,0 +1,1 @@
+"""What a run is, as options: data, network, training."""

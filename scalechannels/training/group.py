@@ -1,0 +1,283 @@
+"""The training of runs that share a shape: data on the device, the model, epochs, checkpoints, evaluation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from scalechannels.backbones.paper import CifarBackbone
+from scalechannels.backbones.residual import ResidualBackbone
+from scalechannels.data.image_set import ImageSet
+from scalechannels.sliding import SlidingWindowNetwork
+from scalechannels.training.alone import Alone
+from scalechannels.training.build import build_network, tested_network
+from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, open_data, require_labels
+from scalechannels.training.distributed import (
+    Processes,
+    with_global_batch_norm,
+    without_global_batch_norm,
+)
+from scalechannels.training.progress import Progress, log_entry
+from scalechannels.training.runs import Checkpoint, Run, environment
+from scalechannels.training.stacking.searching import searched
+from scalechannels.training.stacking.stacked import StackedNetwork, can_stack, stack_networks
+from scalechannels.training.streaming import StreamTrainer
+from scalechannels.training.testing import evaluation
+from scalechannels.training.trainer import Trainer, mix, shuffled
+from scalechannels.training.views import Views
+
+
+@dataclass(frozen=True)
+class How:
+    """How runs are trained; none of it changes what they are."""
+
+    root: Path | None = None
+    together: bool = False
+    compiled: bool | None = None
+    stream: bool = False
+    log: bool = False
+
+
+class Session:
+    """The training of runs that share a shape.
+
+    `learners` are the configurations that are trained, each once, and `learner_of` says for each run which of
+    them it tests: runs that are only tested in other ways share one.
+    """
+
+    def __init__(self, runs: Sequence[Run], device: torch.device, processes: Processes, how: How) -> None:
+        self.runs, self.device, self.processes, self.how = runs, device, processes, how
+        self.learners = list(dict.fromkeys(run.config.learnt for run in runs))
+        self.learner_of = [self.learners.index(run.config.learnt) for run in runs]
+        self.training = self.learners[0].training
+        self.seconds = {"data": 0.0, "training": 0.0, "evaluation": 0.0}
+        self.history: list[list[dict[str, float]]] = [[] for _ in self.learners]
+        self.data: list[DataSets] = []
+        self.data_of: list[int] = []
+        self.renew: Callable[[Tensor, Sequence[ImageSet]], None]
+        started = time.perf_counter()
+        streamed, sets = self._make_sets()
+        self.image_size = (sets[0].images.shape[2], sets[0].images.shape[3])
+        self.counts = [len(sets[data]) for data in self.data_of]
+        for learner in range(len(self.learners)):
+            self._order(learner, 0)  # a batch that is too large is told before any work
+        channels, classes = sets[0].images.shape[1], len(self.data[0].classes)
+        self.networks = [build_network(config, channels, classes).to(device) for config in self.learners]
+        self.model, self.trainer = self._streamed(sets) if streamed else self._resident(sets)
+        self.seconds["data"] = time.perf_counter() - started
+
+    def _make_sets(self) -> tuple[bool, list[ImageSet]]:
+        """The training sets, each once, and whether they stay in main memory."""
+        wanted = list(dict.fromkeys(config.data for config in self.learners))
+        self.data_of = [wanted.index(config.data) for config in self.learners]
+        streamed = self.how.stream
+        try:
+            place = "cpu" if streamed else self.device
+            self.data = [open_data(data, place, self.how.root) for data in wanted]
+            sets = [data.training() for data in self.data]
+        except torch.OutOfMemoryError:
+            if len(self.learners) > 1:
+                raise
+            streamed = True
+            self.data = [open_data(wanted[0], "cpu", self.how.root)]
+            sets = [self.data[0].training()]
+        for data, made in zip(self.data, sets, strict=True):
+            require_labels(made.labels, len(data.classes))
+        return streamed, sets
+
+    def _resident(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:
+        views = Views(self.learners, self.networks, self.data_of)
+        stacked = self.how.together and can_stack(self.networks[0])
+        if len(self.learners) == 1 and not views.fit_in_memory(sets):
+            self._require_plain(views)
+            stacked = False  # foveated in every step instead
+        inputs, cached = views.inputs(sets, channels_last=stacked)
+        self.renew = partial(views.renew, windows=cached, channels_last=stacked)
+        coarsen = views.coarsen(channels_last=stacked)
+        in_step = coarsen if views.augmented else None  # windows are made there, and coarsened
+        model: nn.Module = (
+            stack_networks(self.networks, *self.image_size).to(self.device)
+            if stacked
+            else Alone(self.networks[0], cached, views.foveate_in_step(), self.training.phases, in_step)
+        )
+        compiled = self.how.compiled
+        if compiled is None:  # what is not ours may not compile
+            network = self.networks[0]
+            ours = (
+                stacked
+                or isinstance(network, SlidingWindowNetwork)
+                or isinstance(network.backbone, CifarBackbone | ResidualBackbone)
+            )
+            compiled = ours and self.device.type == "cuda"
+        trainer = Trainer(
+            self._synchronised(model),
+            inputs,
+            views.labels(sets),
+            views.of_run,
+            precision=views.precision,
+            compiled=compiled,
+            processes=self.processes,
+            smoothing=[training.smoothing for training in views.trainings],
+            average=[training.average for training in views.trainings],
+            phases=1 if views.augmented else self.training.phases,
+            augment=views.augment(),
+            cut=views.cut(sets, channels_last=stacked),
+            jitter=views.jitter(channels_last=stacked),
+            coarsen=None if views.augmented else coarsen,
+        )
+        return model, trainer
+
+    def _require_plain(self, views: Views) -> None:
+        if not views.plain:
+            raise MemoryError(
+                "training.beyond, phases, visible, detail, jitter, flips and crops are for images or windows "
+                "that lie in memory, and these do not fit; give fewer of them, or a device with more memory"
+            )
+
+    def _streamed(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:
+        assert self.training.precision is not None
+        self._require_plain(Views(self.learners, self.networks, [0]))
+        if self.learners[0].data.redraw:
+            raise MemoryError("data.redraw is for images that lie in memory, not for streamed ones")
+        model = Alone(self.networks[0], cached=False)
+        trainer = StreamTrainer(
+            self._synchronised(model),
+            sets[0].dataset(),
+            device=self.device,
+            precision=self.training.precision,
+            compiled=bool(self.how.compiled),
+            processes=self.processes,
+            smoothing=self.training.smoothing,
+            average=self.training.average,
+        )
+        return model, trainer
+
+    def _synchronised(self, model: nn.Module) -> nn.Module:
+        return with_global_batch_norm(model) if self.processes.count > 1 else model
+
+    def train(self) -> None:
+        assert self.training.epochs is not None
+        assert self.training.batch is not None
+        first = self._resume()
+        steps = len(self._order(0, 0))
+        label = self.runs[0].config.name if len(self.runs) == 1 else f"{len(self.runs)} runs together"
+        with Progress(label, self.processes.writes) as progress:
+            for epoch in range(first, self.training.epochs):
+                rate = self.training.rate_at(epoch)
+                progress.epoch(epoch, self.training.epochs, steps, self.training.batch, rate)
+                losses, seconds = self._epoch(epoch, rate, progress)
+                progress.finished(losses)
+                self.seconds["training"] += seconds
+                entry = {"epoch": epoch + 1, "rate": rate, "seconds": seconds, "runs": len(self.runs)}
+                for history, loss in zip(self.history, losses, strict=True):
+                    history.append({**entry, "loss": loss})
+                self._save(epoch + 1)
+        self.trainer.take_average()
+        if isinstance(self.model, StackedNetwork):
+            self.model.unstack(self.networks)
+        without_global_batch_norm(self.model)
+
+    def _epoch(self, epoch: int, rate: float, progress: Progress) -> tuple[list[float], float]:
+        order = torch.stack(
+            [self._order(learner, epoch) for learner in range(len(self.learners))]
+        )  # (R, steps, B)
+        if epoch and self.learners[0].data.redraw:
+            self.renew(self.trainer.inputs, [data.training(draw=epoch) for data in self.data])
+        # Dropout depends on the epoch and the seed of the first that learn together, for all of them: a run
+        # that goes on, with the same ones beside it, draws what it would have drawn.
+        torch.manual_seed(mix(self.training.seed, epoch) + self.processes.rank)
+        started = time.perf_counter()
+        losses = self.trainer.epoch(self.processes.share(order), rate, progress.step)
+        return self.processes.mean(losses), time.perf_counter() - started
+
+    def _order(self, learner: int, epoch: int) -> Tensor:
+        """The images of a learner's epoch: (steps, B)."""
+        training = self.learners[learner].training
+        assert training.batch is not None
+        return shuffled(self.counts[learner], training.batch, training.seed, epoch, training.images)
+
+    def _resume(self) -> int:
+        """Go on from the last epoch that all runs have completed."""
+        found = [{state.epoch: state for state in run.checkpoints()} for run in self.runs]
+        common = set.intersection(*(set(states) for states in found))
+        if not common:
+            return 0
+        of_runs = [epochs[max(common)] for epochs in found]
+        states = [of_runs[self.learner_of.index(learner)] for learner in range(len(self.learners))]
+        self.history = [state.history for state in states]
+        self.seconds["training"] = sum(entry["seconds"] for entry in self.history[-1])
+        names = dict.fromkeys(name for state in states for name in state.tensors)
+        self.trainer.load_tensors(
+            {
+                name: _joined([_found(state.tensors, name) for state in states], self._of_runs(name))
+                for name in names
+            }
+        )
+        return states[0].epoch
+
+    def _save(self, epoch: int) -> None:
+        if not self.processes.writes:
+            return
+        tensors = self.trainer.tensors()
+        for run, learner in zip(self.runs, self.learner_of, strict=True):
+            mine = {
+                name: value[learner] if self._of_runs(name) else value
+                for name, value in tensors.items()
+                if run.config.training.average or not name.startswith("average.")
+            }
+            run.save(Checkpoint(epoch, mine, self.history[learner]))
+            if self.how.log:
+                log_entry(run.folder, self.history[learner][-1])
+
+    def _of_runs(self, name: str) -> bool:
+        """Whether a tensor of the trainer has the leading axis of runs."""
+        return isinstance(self.model, StackedNetwork) and not name.startswith("adam.step.")
+
+    def evaluate(self, split: EvaluationSplit, sizes: Sequence[Size] | None) -> None:
+        if not self.processes.writes:
+            return
+        for run, learner in zip(self.runs, self.learner_of, strict=True):
+            started = time.perf_counter()
+            data = self.data[self.data_of[learner]]
+            network = tested_network(run.config, self.networks[learner]).eval()
+            form = searched(network, *self.image_size)
+            found = evaluation(run.config.name, form, data, self.device, split, sizes)
+            reduce = run.config.data.reduce or 1
+            network.save_pretrained(run.folder, model_card_kwargs={"reduce": reduce} if reduce > 1 else {})
+            seconds = {
+                **self.seconds,
+                "evaluation": time.perf_counter() - started,
+                # Not those that are left: after an interruption, some of them may be done.
+                "runs_together": int(self.history[learner][-1].get("runs", len(self.runs))),
+            }
+            run.finish(self._result(run, learner, found, seconds))
+
+    def _result(
+        self, run: Run, learner: int, evaluation: dict[str, Any], seconds: dict[str, Any]
+    ) -> dict[str, Any]:
+        return {
+            "name": run.config.name,
+            "config": run.config.as_dict(),
+            "classes": list(self.data[self.data_of[learner]].classes),
+            "parameters": sum(parameter.numel() for parameter in self.networks[learner].parameters()),
+            "environment": {**environment(self.device), "processes": self.processes.count},
+            "seconds": seconds,
+            "history": self.history[learner],
+            "evaluation": evaluation,
+        }
+
+
+def _found(tensors: dict[str, Tensor], name: str) -> Tensor:
+    """A checkpoint's tensor; the average of weights that are not averaged is the weights themselves."""
+    return tensors[name] if name in tensors else tensors[name.replace("average.", "model.", 1)]
+
+
+def _joined(values: Sequence[Tensor], of_runs: bool) -> Tensor:
+    return torch.stack(list(values)) if of_runs else values[0]

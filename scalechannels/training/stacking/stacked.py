@@ -1,0 +1,279 @@
+"""Several networks of one shape as one: every weight has a leading axis of runs.
+
+At the paper's batch size a training step is made of kernels too small for a GPU. Trained together, R runs
+share them: a convolution becomes one batched matrix product over patches, (R, N·h·w, 9·C) by (R, 9·C, F).
+Even for R = 1 this form is faster there than the library's convolutions, whose overhead is made for larger
+layers; torch.compile turns the patches, batch norm and ReLU into a few fused kernels.
+
+Law: run r of the stack computes what its own network computes, forward and backward.
+Limit: up to the order of summation; dropout draws other numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from scalechannels.backbones.paper import ConvBackbone
+from scalechannels.network import ScaleChannelNetwork
+from scalechannels.plain import PlainNetwork
+from scalechannels.pooling import ConcatScales
+from scalechannels.sliding import SlidingWindowNetwork
+from scalechannels.training.stacking.canvas import Canvas
+from scalechannels.training.stacking.products import patches, product
+from scalechannels.training.stacking.strongest import strongest_places
+
+
+def stack_networks(networks: Sequence[nn.Module], height: int, width: int) -> StackedNetwork:
+    """The stack for these networks and images of this size."""
+    if isinstance(networks[0], SlidingWindowNetwork):
+        return StackedSliding([n for n in networks if isinstance(n, SlidingWindowNetwork)], height, width)
+    return StackedNetwork(networks)
+
+
+def can_stack(network: nn.Module) -> bool:
+    """Whether a network has the form that StackedNetwork knows."""
+    if isinstance(network, ScaleChannelNetwork):
+        return network.head is None and isinstance(network.backbone, ConvBackbone)
+    if isinstance(network, SlidingWindowNetwork):  # batch norm would need more than the strongest places
+        return (
+            network.norm is None
+            and isinstance(network.backbone, ConvBackbone)
+            and not network.backbone.batch_norm
+        )
+    return isinstance(network, PlainNetwork) and isinstance(network.backbone, ConvBackbone)
+
+
+class StackedNetwork(nn.Module):
+    """R networks of one shape: inputs (R, B, S, n, n, C), channels last, to logits (R, B, K)."""
+
+    def __init__(self, networks: Sequence[nn.Module]) -> None:
+        super().__init__()
+        if not all(can_stack(network) for network in networks):
+            raise TypeError("only networks around a ConvBackbone that pool logits can be stacked")
+        self.backbone = StackedBackbone([_backbone(network) for network in networks])
+        pools = [network.pool for network in networks if isinstance(network, ScaleChannelNetwork)]
+        mixing = [pool for pool in pools if isinstance(pool, ConcatScales)]
+        if mixing and len(mixing) < len(pools):
+            raise TypeError("a concatenation of scales has weights, so it cannot be stacked with other pools")
+        self.pool: nn.Module | None = None
+        if pools:
+            self.pool = _StackedConcat(mixing) if mixing else _Each(pools)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        R, B, S = inputs.shape[:3]
+        channels = self.backbone(inputs.flatten(1, 2)).view(R, B, S, -1).float()  # (R, B, S, K)
+        return channels[:, :, 0] if self.pool is None else self.pool(channels)
+
+    @torch.no_grad()
+    def unstack(self, networks: Sequence[nn.Module]) -> None:
+        """Write run r's weights into networks[r]."""
+        self.backbone.unstack([_backbone(network) for network in networks])
+        if isinstance(self.pool, _StackedConcat):
+            for run, network in enumerate(networks):
+                assert isinstance(network, ScaleChannelNetwork)
+                assert isinstance(network.pool, ConcatScales)
+                network.pool.mix.weight.copy_(self.pool.weight[run].T)
+                network.pool.mix.bias.copy_(self.pool.bias[run, 0])
+
+
+class StackedSliding(StackedNetwork):
+    """R sliding-window networks, each on a canvas: images (R, B, C, H, W) to logits (R, B, K).
+
+    In two passes, see `strongest`: where each class is strongest, then the logits of these windows alone.
+    """
+
+    def __init__(self, networks: Sequence[SlidingWindowNetwork], height: int, width: int) -> None:
+        super().__init__(networks)
+        self.canvas = Canvas(networks[0], height, width)
+        self.per_place = not networks[0].drop_features
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.search(inputs)[0]
+
+    def search(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """The logits, and at which places of the canvas they were found (R, B, K)."""
+        R, B = inputs.shape[:2]
+        canvases = self.canvas(inputs.flatten(0, 1).float()).to(inputs.dtype)  # (R·B, C, height, width)
+        canvases = canvases.unflatten(0, (R, B)).movedim(2, -1)  # (R, B, height, width, C)
+        seed = torch.randint(2**31, (1,), device=inputs.device)
+        dropout = self.backbone.drop.p if self.training else 0.0
+        places, kept = strongest_places(
+            canvases.bfloat16() if canvases.is_cuda else canvases,
+            *self.backbone.arguments(),
+            self.canvas.places,
+            seed,
+            dropout,
+            self.per_place,
+        )  # (R, B, K), (R, B, K, hidden)
+        windows = self.canvas.windows(canvases.flatten(0, 1), places.flatten(0, 1))  # (R·B, K, n, n, C)
+        windows = windows.unflatten(0, (R, B)).flatten(1, 2)  # (R, B·K, n, n, C)
+        logits = self.backbone(windows, kept.flatten(1, 2) / (1 - dropout))  # (R, B·K, K)
+        return logits.view(*places.shape, -1).diagonal(dim1=2, dim2=3).float(), places  # (R, B, K)
+
+
+class StackedBackbone(nn.Module):
+    """R ConvBackbones: windows (R, N, n, n, C), channels last, to logits (R, N, K)."""
+
+    def __init__(self, backbones: Sequence[ConvBackbone]) -> None:
+        super().__init__()
+        first = backbones[0]
+        shapes = {(b.features, b.window, b.channels, b.classes, b.hidden, b.batch_norm) for b in backbones}
+        if len(shapes) > 1:
+            raise ValueError(f"only backbones of one shape can be stacked, got {shapes}")
+        self.side = first.side
+        self.layers = nn.ModuleList(
+            _StackedBlock([b.convolutions[index] for b in backbones]) for index in range(len(first.features))
+        )
+        self.dense = _StackedLinear(
+            [_channels_last(b.dense.weight, b.side) for b in backbones], [b.dense.bias for b in backbones]
+        )
+        self.drop = first.drop
+        self.classifier = _StackedLinear(
+            [b.classifier.weight for b in backbones], [b.classifier.bias for b in backbones]
+        )
+
+    def forward(self, windows: Tensor, kept: Tensor | None = None) -> Tensor:
+        """`kept` (R, N, hidden): what dropout leaves of the codes, where it was drawn before."""
+        maps = windows
+        for layer in self.layers:
+            maps = layer(maps)  # finally (R, N, side, side, F)
+        codes = F.relu(self.dense(maps.flatten(2)))  # (R, N, hidden)
+        codes = self.drop(codes) if kept is None else codes * kept.to(codes.dtype)
+        return self.classifier(codes)  # (R, N, K)
+
+    def arguments(self) -> tuple[list[Tensor], list[Tensor], list[int]]:
+        """Weights and biases of all layers in turn, and the strides of the convolutions."""
+        layers = [*self.layers, self.dense, self.classifier]
+        weights, biases = ([getattr(layer, name) for layer in layers] for name in ("weight", "bias"))
+        return weights, biases, [layer.stride for layer in self.layers]  # type: ignore[misc]
+
+    @torch.no_grad()
+    def unstack(self, backbones: Sequence[ConvBackbone]) -> None:
+        for run, backbone in enumerate(backbones):
+            for layer, block in zip(self.layers, backbone.convolutions, strict=True):
+                layer.unstack(run, block)  # type: ignore[operator]
+            weight = self.dense.weight[run].T  # (hidden, side·side·C)
+            blocks = weight.view(len(weight), self.side, self.side, -1).permute(0, 3, 1, 2)
+            backbone.dense.weight.copy_(blocks.flatten(1))
+            backbone.dense.bias.copy_(self.dense.bias[run, 0])
+            backbone.classifier.weight.copy_(self.classifier.weight[run].T)
+            backbone.classifier.bias.copy_(self.classifier.bias[run, 0])
+
+
+class _StackedBlock(nn.Module):
+    """3x3 convolution, batch norm where the blocks have it, ReLU."""
+
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(self, blocks: Sequence[nn.Module]) -> None:
+        super().__init__()
+        convolutions = [block[0] for block in blocks]  # type: ignore[index]
+        self.stride = convolutions[0].stride[0]
+        self.weight = nn.Parameter(
+            torch.stack([c.weight.detach().permute(2, 3, 1, 0).flatten(0, 2) for c in convolutions])
+        )  # (R, 9·C, F)
+        self.bias = nn.Parameter(torch.stack([c.bias.detach() for c in convolutions])[:, None])  # (R, 1, F)
+        norms = [block[1] for block in blocks if isinstance(block[1], nn.BatchNorm2d)]  # type: ignore[index]
+        self.normed = bool(norms)
+        self.bias.requires_grad_(not norms)
+        if norms:
+            self.eps, self.momentum = norms[0].eps, norms[0].momentum or 0.1
+            self.gain = nn.Parameter(torch.stack([n.weight.detach() for n in norms])[:, None])  # (R, 1, F)
+            self.shift = nn.Parameter(torch.stack([n.bias.detach() for n in norms])[:, None])
+            for name in ("running_mean", "running_var"):
+                self.register_buffer(name, torch.stack([getattr(norm, name) for norm in norms]))  # (R, F)
+
+    def forward(self, maps: Tensor) -> Tensor:
+        columns, size = patches(maps, 3, self.stride)
+        # Matrix units want a multiple of 8 columns: what the patches have more meets zeros here.
+        weight = F.pad(self.weight, (0, 0, 0, columns.shape[2] - self.weight.shape[1]))
+        out = product(columns, weight.to(maps.dtype))  # (R, N·h·w, F)
+        out = self._normalise(out) if self.normed else out + self.bias.to(out.dtype)
+        return F.relu(out).view(*maps.shape[:2], *size, -1)
+
+    def _normalise(self, out: Tensor) -> Tensor:
+        """Batch norm of out + bias. But for the running mean the bias falls out, so it needs no gradient."""
+        exact = out.float()
+        if self.training:
+            variance, mean = torch.var_mean(exact, dim=1, correction=0, keepdim=True)  # (R, 1, F)
+            with torch.no_grad():
+                unbiased = variance[:, 0] * (out.shape[1] / (out.shape[1] - 1))
+                self.running_mean.lerp_((mean + self.bias)[:, 0], self.momentum)
+                self.running_var.lerp_(unbiased, self.momentum)
+        else:
+            variance, mean = self.running_var[:, None], self.running_mean[:, None] - self.bias
+        return ((exact - mean) * torch.rsqrt(variance + self.eps) * self.gain + self.shift).to(out.dtype)
+
+    @torch.no_grad()
+    def unstack(self, run: int, block: nn.Module) -> None:
+        convolution = block[0]  # type: ignore[index]
+        F_, C = convolution.weight.shape[:2]
+        convolution.weight.copy_(self.weight[run].view(3, 3, C, F_).permute(3, 2, 0, 1))
+        convolution.bias.copy_(self.bias[run, 0])
+        if self.normed:
+            norm = block[1]  # type: ignore[index]
+            norm.weight.copy_(self.gain[run, 0])
+            norm.bias.copy_(self.shift[run, 0])
+            norm.running_mean.copy_(self.running_mean[run])
+            norm.running_var.copy_(self.running_var[run])
+
+
+class _StackedLinear(nn.Module):
+    """R dense layers: (R, N, in) to (R, N, out)."""
+
+    def __init__(self, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.stack([weight.detach().T for weight in weights]))  # (R, in, out)
+        self.bias = nn.Parameter(torch.stack([bias.detach() for bias in biases])[:, None])  # (R, 1, out)
+
+    def forward(self, codes: Tensor) -> Tensor:
+        return product(codes, self.weight.to(codes.dtype)) + self.bias.to(codes.dtype)
+
+
+class _StackedConcat(_StackedLinear):
+    """R ConcatScales: (R, B, S, K) to (R, B, K)."""
+
+    def __init__(self, pools: Sequence[ConcatScales]) -> None:
+        super().__init__([pool.mix.weight for pool in pools], [pool.mix.bias for pool in pools])
+
+    def forward(self, channels: Tensor) -> Tensor:
+        # The logits are float32 and stay so, as in the other poolings.
+        with torch.autocast(channels.device.type, enabled=False):
+            return super().forward(channels.flatten(2))
+
+
+class _Each(nn.Module):
+    """Every run's own pooling, all of them without weights: (R, B, S, K) to (R, B, K)."""
+
+    kind: Tensor
+
+    def __init__(self, pools: Sequence[nn.Module]) -> None:
+        super().__init__()
+        kinds = {type(pool): pool for pool in pools}
+        self.kinds = nn.ModuleList(kinds.values())
+        of_run = [list(kinds).index(type(pool)) for pool in pools]
+        self.register_buffer("kind", torch.tensor(of_run)[:, None, None], persistent=False)  # (R, 1, 1)
+
+    def forward(self, channels: Tensor) -> Tensor:
+        # All runs by every kind and then a choice: three small kernels, not one for each of many runs.
+        pooled = [pool(channels.flatten(0, 1)).view(*channels.shape[:2], -1) for pool in self.kinds]
+        chosen = pooled[0]
+        for number, other in enumerate(pooled[1:], start=1):
+            chosen = torch.where(self.kind.eq(number), other, chosen)
+        return chosen
+
+
+def _backbone(network: nn.Module) -> ConvBackbone:
+    backbone = network.backbone
+    assert isinstance(backbone, ConvBackbone)
+    return backbone
+
+
+def _channels_last(weight: Tensor, side: int) -> Tensor:
+    """A dense layer's weight for maps that are flattened with the features last."""
+    return weight.view(len(weight), -1, side, side).permute(0, 2, 3, 1).flatten(1)

@@ -1,0 +1,185 @@
+"""`scalechannels data`: what it writes, what it says, and how it ends."""
+
+import os
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from scalechannels.cli import app as whole_app
+from scalechannels.commands import data as cli
+from scalechannels.commands.data import app
+from scalechannels.data import mnist_large_scale, rescaled_cifar10, sources
+from scalechannels.data.sources import Cifar10, Mnist
+
+
+def run(*words: object) -> int:
+    with pytest.raises(SystemExit) as ended:
+        app([str(word) for word in words])
+    return int(ended.value.code or 0)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCALECHANNELS_DATA", str(tmp_path / "cache"))
+    return tmp_path
+
+
+@pytest.fixture
+def small_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(60) % 10
+    digits = torch.randint(0, 256, (60, 28, 28), generator=generator, dtype=torch.uint8)
+    photos = torch.randint(0, 256, (60, 3, 32, 32), generator=generator, dtype=torch.uint8)
+    mnist, cifar10 = Mnist(digits, labels, digits, labels), Cifar10(photos, labels, photos, labels)
+    for module in (sources, mnist_large_scale):
+        monkeypatch.setattr(module, "load_mnist", lambda root: mnist)
+    for module in (sources, rescaled_cifar10):
+        monkeypatch.setattr(module, "load_cifar10", lambda root: cifar10)
+
+
+@pytest.mark.parametrize("what", ["strokes", "scenes", "mnist-large-scale", "cifar10"])
+def test_show_writes_a_picture_and_says_where(
+    what: str, here: Path, small_data: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("show", what) == 0
+    assert capsys.readouterr().out.strip() == f"{what}.png"
+    with Image.open(here / f"{what}.png") as image:
+        assert image.format == "PNG"
+        assert min(image.size) > 200
+
+
+def test_show_draws_strokes_by_default_with_out_and_seed(here: Path) -> None:
+    for number, seed in enumerate((0, 0, 7)):
+        assert run("show", "--out", f"new/{number}.png", "--seed", seed) == 0
+    first, second, third = (np.asarray(Image.open(f"new/{number}.png")) for number in range(3))
+    assert (first == second).all()
+    assert (first != third).any()
+
+
+def test_show_a_folder_and_name_its_corrupt_files(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("cat", "dog"):
+        (here / "photos" / name).mkdir(parents=True)
+        Image.new("RGB", (40, 30), "teal").save(here / "photos" / name / "1.png")
+    assert run("show", "photos") == 0
+    assert (here / "photos.png").is_file()
+    (here / "photos" / "dog" / "bad.jpg").write_text("no image")
+    capsys.readouterr()
+    assert run("show", "photos") == 1
+    assert "bad.jpg" in capsys.readouterr().err
+    assert run("show", "photos", "--skip-corrupt") == 0
+    assert "warning: 1 unreadable file(s)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("show", "storkes"), "error: 'storkes' is neither a folder nor one of strokes, scenes,"),
+        (("show", "strokes", "--out", "x.jpg"), "error: pictures are written as .png, got x.jpg"),
+        (("show", "strokes", "--seed", "-1"), "error: seed must be in"),
+        (("show", "empty"), "error: empty needs a subfolder of images for each of two or more classes"),
+        (("generate", "cifar10", "--samples", "5"), "error: rescaled CIFAR-10 has no random sizes"),
+        (("generate", "mnist-large-scale", "--samples", "0"), "error: one sample or more is needed"),
+    ],
+)
+def test_expected_problems_end_with_one_line_and_code_1(
+    words: tuple[str, ...], message: str, here: Path, small_data: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "empty").mkdir()
+    assert run(*words) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith(message)
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+
+
+def test_faults_are_not_dressed_up_as_problems_of_the_user() -> None:
+    with pytest.raises(ZeroDivisionError), cli.expected_errors():
+        _ = 1 / 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions differ")
+def test_a_folder_that_cannot_be_written_is_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "file").write_text("in the way")
+    assert run("show", "strokes", "--out", "file/x.png") == 1
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_unknown_names_are_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("fetch", "mnits") != 0
+    assert "mnist" in capsys.readouterr().err
+    assert run("generate", "strokes") != 0
+
+
+def test_fetch_says_where_the_data_is(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+
+    def fetched(root: Path | None) -> sources.Fetched:
+        asked.append(root)
+        return sources.Fetched(Path("somewhere"), "found", {})
+
+    monkeypatch.setattr(sources, "fetch_cifar10", fetched)
+    assert run("fetch", "cifar10", "--root", "mine") == 0
+    assert asked == [Path("mine")]
+    assert capsys.readouterr().out == "cifar10: somewhere (found)\n"
+
+
+def test_generate_mnist_large_scale_writes_the_published_names_and_keeps_complete_files(
+    here: Path, small_data: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("generate", "mnist-large-scale", "--tests-only", "--samples", "10", "--out", "sets")
+    assert run(*words) == 0
+    said = capsys.readouterr()
+    assert said.out == "sets\n"
+    names = sorted(path.name for path in (here / "sets").glob("*.h5"))
+    assert len(names) == 17
+    assert names[0] == "mnist_large_scale_te10_outsize112-112_scte0p500.h5"
+    assert sorted(said.err.split()) == names
+    before = {path: path.stat().st_mtime_ns for path in (here / "sets").glob("*.h5")}
+    (here / "sets" / names[3]).write_bytes(b"damaged")
+    assert run(*words) == 0
+    changed = [path.name for path, time in before.items() if path.stat().st_mtime_ns != time]
+    assert changed == [names[3]]
+    with h5py.File(here / "sets" / names[3]) as file:
+        assert file["x_test"].shape == (10, 112, 112, 1)
+
+
+def test_generate_with_training_sets_in_the_cache_by_default(here: Path, small_data: None) -> None:
+    assert run("generate", "mnist-large-scale", "--samples", "2") == 0
+    names = {path.name for path in (here / "cache" / "mnist-large-scale").glob("*.h5")}
+    assert len(names) == 23
+    assert "mnist_large_scale_tr2_vl2_te2_outsize112-112_sctr1p000-4p000_scte1p000-4p000.h5" in names
+
+
+def test_generate_cifar10_writes_nine_factors_and_makes_damaged_ones_again(
+    here: Path, small_data: None
+) -> None:
+    assert run("generate", "cifar10", "--out", "sets") == 0
+    names = sorted(path.name for path in (here / "sets").glob("*.h5"))
+    assert len(names) == 9
+    original = here / "sets" / "rescaled_cifar10_te60_outsize32-32_scte1p000.h5"
+    with h5py.File(original) as file:
+        images, labels = file["x_test"][()], file["y_test"][()]
+    photos = sources.load_cifar10(None).test_images.movedim(1, -1).numpy()
+    assert np.abs(images * 255 - photos).max() < 0.01
+    assert (labels == np.arange(60) % 10).all()
+    before = {path: path.stat().st_mtime_ns for path in (here / "sets").glob("*.h5")}
+    original.write_bytes(original.read_bytes()[:1000])
+    assert run("generate", "cifar10", "--out", "sets") == 0
+    assert [path for path, time in before.items() if path.stat().st_mtime_ns != time] == [original]
+    with h5py.File(original) as file:
+        assert (file["x_test"][()] == images).all()
+
+
+@pytest.mark.parametrize("command", ["fetch", "show", "generate"])
+def test_every_command_has_an_example_in_its_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        whole_app(["data", command, "--help"])
+    assert not ended.value.code
+    assert f"scalechannels data {command} " in " ".join(capsys.readouterr().out.split())

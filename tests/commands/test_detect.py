@@ -1,0 +1,269 @@
+"""`scalechannels detect`: a file in, JSON and a picture out; every kind of file that people have."""
+
+import json
+import shutil
+import struct
+import zlib
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from helpers.command_line import run as run_command
+from PIL import Image
+
+from scalechannels import MaxOverScales, ScaleChannelNetwork, ScaleGrid, cnn, fovavg
+from scalechannels.backbones.paper import CifarBackbone, ConvBackbone
+from scalechannels.cli import main
+from scalechannels.commands.detect import prepare
+from scalechannels.commands.predict import as_digits
+from scalechannels.detection.boxes import overlap
+from scalechannels.detection.overlay import AT_EDGE, FOUND, draw
+from scalechannels.saving.shipped import find_network
+
+run = partial(run_command, "detect")
+
+
+def generate(*words: object) -> None:
+    main(["data", "scene", *(str(word) for word in words)])
+
+
+def pixels(path: str) -> np.ndarray:
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def tiny(here: Path) -> Path:
+    """A detector of two channels that costs nothing, and says background."""
+    torch.manual_seed(0)
+    backbone = ConvBackbone((2, 2, 2, 2), classes=3, hidden=4)
+    with torch.no_grad():
+        backbone.classifier.bias.copy_(torch.tensor([-9.0, -9.0, 9.0]))
+    ScaleChannelNetwork(backbone, ScaleGrid.of(1, 2), MaxOverScales()).save_pretrained("tiny")
+    about = {"classes": ["a", "b"], "background": 2, "values": "digits"}
+    Path("tiny/detector.json").write_text(json.dumps(about))
+    return here / "tiny"
+
+
+def test_a_generated_scene_is_detected_and_drawn(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    generate("scene.png", "--height", 260, "--width", 380, "--count", 5, "--seed", 4, "--background", "noisy")
+    capsys.readouterr()
+    assert run("scene.png") == 0
+    said = capsys.readouterr()
+    result = json.loads(Path("scene-detections.json").read_text())
+    truth = json.loads(Path("scene.json").read_text())["objects"]
+    assert (result["height"], result["width"], result["look"]) == (260, 380, "everywhere")
+    assert len(result["objects"]) == len(truth) == 5
+    shared = overlap(
+        *(torch.tensor([one["box"] for one in side]).double() for side in (truth, result["objects"]))
+    )
+    for number, one in enumerate(truth):
+        match = result["objects"][int(shared[number].argmax())]
+        assert shared[number].max() > 0.5
+        assert match["class"] == one["class"]
+        assert match["scale"] == pytest.approx(one["size"], rel=0.3)
+    lines = said.out.splitlines()
+    assert lines[0].split()[:3] == ["class", "probability", "size"]
+    assert lines[-1] == "5 objects: scene-detections.json, scene-detections.png"
+    picture, scene = (pixels(f"scene{end}.png") for end in ("-detections", ""))
+    assert picture.shape == scene.shape
+    coloured = (picture.max(2).astype(int) - picture.min(2)) > 60
+    assert 200 < coloured.sum() < 0.2 * coloured.size
+    assert run("scene.png", "--look", "interest", "--json", "new/i.json", "--overlay", "new/i.png") == 0
+    assert len(json.loads(Path("new/i.json").read_text())["objects"]) >= 2
+    assert Path("new/i.png").is_file()
+
+
+def test_a_detector_that_reduces_its_images_gives_boxes_of_the_whole_image(here: Path) -> None:
+    generate("scene.png", "--height", 180, "--width", 260, "--count", 4, "--seed", 4)
+    truth = json.loads(Path("scene.json").read_text())["objects"]
+    with Image.open("scene.png") as image:
+        image.resize((520 + 1, 360), Image.Resampling.BICUBIC).save("large.png")
+    shutil.copytree(find_network(Path("digit-detector")), "net")
+    about = json.loads(Path("net/detector.json").read_text())
+    Path("net/detector.json").write_text(json.dumps({**about, "reduce": 2}))
+    assert run("large.png", "--network", "net") == 0
+    found = json.loads(Path("large-detections.json").read_text())
+    assert (found["height"], found["width"], len(found["objects"])) == (360, 521, len(truth))
+    for one in found["objects"]:
+        nearest = min(truth, key=lambda other: abs(other["box"][0] * 2 - one["box"][0]))
+        assert str(nearest["class"]) == one["class"]
+        assert one["scale"] == pytest.approx(nearest["size"] * 2, rel=0.2)
+        for edge, expected in zip(one["box"], nearest["box"], strict=True):
+            assert edge == pytest.approx(expected * 2 + 0.5, abs=0.1 * 28 * one["scale"])
+
+
+def test_ink_on_paper_needs_invert_and_is_told(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    generate("light.png", "--height", 120, "--width", 160, "--count", 2, "--sizes", 1, 2)
+    Image.fromarray(255 - pixels("light.png")).save("dark.png")
+    assert run("light.png") == 0
+    capsys.readouterr()
+    assert run("dark.png", "--invert") == 0
+    assert capsys.readouterr().err == ""
+    both = [json.loads(Path(f"{name}-detections.json").read_text())["objects"] for name in ("light", "dark")]
+    assert [one["class"] for one in both[0]] == [one["class"] for one in both[1]]
+    assert len(both[0]) == 2
+    assert run("dark.png") == 0
+    assert "looks dark on light" in capsys.readouterr().err
+
+
+def test_values_are_those_of_predict_and_the_picture_stays_as_it_is() -> None:
+    picture = torch.rand(1, 9, 11, generator=torch.Generator().manual_seed(0)) * 0.6 + 0.2
+    before = picture.clone()
+    assert torch.allclose(prepare(picture, "digits", False), as_digits(picture), atol=1e-6)
+    assert torch.allclose(prepare(picture, "digits", True), as_digits(1 - picture), atol=1e-6)
+    assert torch.equal(prepare(picture, "unit", True), 1 - picture)
+    assert torch.equal(picture, before)
+
+
+def save(kind: str, path: Path) -> None:
+    grey = np.zeros((20, 30), np.uint8)
+    grey[5:15, 5:25] = 255
+    image = Image.fromarray(grey)
+    if kind == "16-bit":
+        image = Image.fromarray(grey.astype(np.uint16) * 257)
+    elif kind == "alpha":
+        image = Image.merge("LA", (image, image))
+    elif kind != "L":
+        image = image.convert("RGB").convert({"palette": "P"}.get(kind, kind))
+    image.save(path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("L", "a.png"), ("16-bit", "a.png"), ("CMYK", "a.jpg"), ("palette", "a.png"), ("alpha", "a.png"),
+     ("RGBA", "a.png"), ("RGB", "a.webp"), ("1", "a.png")],
+)  # fmt: skip
+def test_every_kind_of_image_is_read(tiny: Path, kind: str, name: str) -> None:
+    save(kind, Path(name))
+    assert run(name, "--network", "tiny") == 0
+    assert json.loads(Path("a-detections.json").read_text())["objects"] == []
+    assert pixels("a-detections.png").shape == (160, 240, 3)  # small images are shown in whole multiples
+
+
+@pytest.mark.parametrize("look", ["everywhere", "interest"])
+@pytest.mark.parametrize("size", [(1, 1), (1, 50), (60, 40)])
+def test_images_without_objects_give_an_empty_result(
+    here: Path, look: str, size: tuple[int, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Image.new("L", size, 77).save("empty.png")
+    assert run("empty.png", "--look", look) == 0
+    assert json.loads(Path("empty-detections.json").read_text())["objects"] == []
+    said = capsys.readouterr()
+    assert said.out == "no objects: empty-detections.json, empty-detections.png\n"
+    assert said.err == ""
+
+
+def bomb(path: Path, side: int) -> None:
+    """A small PNG that unpacks to side² pixels."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        body = kind + content
+        return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
+
+    packer = zlib.compressobj(9)
+    rows = b"".join(packer.compress(bytes(side + 1)) for _ in range(side)) + packer.flush()
+    head = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b""))
+
+
+def test_large_images_and_bombs_are_refused_unless_allowed(
+    tiny: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bomb(Path("large.png"), 1200)
+    assert run("large.png", "--network", "tiny", "--max-pixels", 1_000_000) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith("error: large.png: 1200 x 1200 pixels are more than 1,000,000")
+    assert "--max-pixels" in said.err
+    assert not Path("large-detections.json").exists()
+    assert run("large.png", "--network", "tiny", "--max-pixels", 2_000_000) == 0
+    bomb(Path("bomb.png"), 20_000)
+    assert run("bomb.png", "--network", "tiny") == 1
+    said = capsys.readouterr()
+    assert "error: bomb.png: " in said.err
+    assert "--max-pixels" in said.err
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("nowhere.png",), "nowhere.png does not exist"),
+        (("text.png",), "text.png: damaged or no image"),
+        (("tiny",), "tiny does not exist or is no file"),
+        (("a.png", "--json", "x.txt"), "--json takes a .json file, got x.txt"),
+        (("a.png", "--overlay", "x.jpg"), "pictures are written as .png, got x.jpg"),
+        (("a.png", "--overlay", "a.png"), "would replace the image a.png"),
+        (("a.png", "--max-pixels", "0"), "--max-pixels is at least 1, got 0"),
+        (("a.png", "--threshold", "1.5"), "the threshold is a probability"),
+        (("a.png", "--network", "none"), "none is no saved network"),
+        (("a.png", "--network", "plain"), "plain cannot detect: dense maps need a ScaleChannelNetwork"),
+        (("a.png", "--network", "padded"), "padded cannot detect: CifarBackbone cannot slide"),
+        (("a.png", "--network", "damaged"), "damaged/detector.json is damaged"),
+    ],
+)
+def test_what_a_user_can_mend_is_one_line(
+    tiny: Path, words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save("L", Path("a.png"))
+    Path("text.png").write_text("no image")
+    if "plain" in words:
+        cnn().save_pretrained("plain")
+    if "padded" in words:
+        ScaleChannelNetwork(CifarBackbone(), ScaleGrid.of(1), MaxOverScales(), window=32).save_pretrained(
+            "padded"
+        )
+    if "damaged" in words:
+        Path("tiny").rename("damaged")
+        Path("damaged/detector.json").write_text('{"classes": ["a"]}')
+    network = () if "--network" in words else ("--network", "tiny" if Path("tiny").exists() else "damaged")
+    assert run(*words, *network) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith("error: ")
+    assert message in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+    assert not list(Path().glob("*-detections.*"))
+
+
+def test_a_network_without_background_warns_and_edges_are_told(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.manual_seed(0)
+    fovavg(ScaleGrid.of(1, 2)).save_pretrained("net")
+    save("L", Path("a.png"))
+    assert run("a.png", "--network", "net", "--threshold", 0) == 0
+    said = capsys.readouterr()
+    assert "this network has no background class" in said.err
+    assert "decided by the first or last scale of the grid (1 to 2)" in said.err
+    assert "at the edge of the scales" in said.out
+    objects = json.loads(Path("a-detections.json").read_text())["objects"]
+    assert objects
+    assert all(one["at_edge"] for one in objects)
+
+
+def test_the_picture_has_boxes_where_they_are_and_shows_the_edge() -> None:
+    objects = [
+        {"box": [99.5, 49.5, 199.5, 149.5], "class": "3", "probability": 0.9, "at_edge": False},
+        {"box": [250, 200, 290, 240], "class": "x", "probability": 0.6, "at_edge": True},
+        {"box": [-20, -20, 10, 10], "class": "y", "probability": 0.6, "at_edge": False},  # beyond the image
+    ]
+    picture = np.asarray(draw(torch.zeros(1, 300, 400), objects))
+    assert picture.shape == (300, 400, 3)
+    assert tuple(picture[100, 100]) == FOUND  # the left edge: pixel 100 is the first inside
+    assert tuple(picture[100, 199]) == FOUND
+    assert tuple(picture[100, 99]) == (0, 0, 0)
+    assert tuple(picture[100, 200]) == (0, 0, 0)
+    assert tuple(picture[150 - 1, 150]) == FOUND
+    assert tuple(picture[220, 250]) in (AT_EDGE, (0, 0, 0))
+    assert (picture == AT_EDGE).all(2).sum() > 100
+    large = draw(torch.zeros(3, 20, 9000), [])
+    assert large.size == (3000, 7)

@@ -1,0 +1,225 @@
+"""`scalechannels predict`: files in, classes and scales out, by the convention of training."""
+
+import csv
+import io
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from helpers.command_line import run as run_command
+from PIL import Image
+
+from scalechannels import ScaleGrid, cnn, fovlse, scale_contributions
+from scalechannels.commands.predict import Prediction, as_digits, edge_warnings
+from scalechannels.data.strokes import BACKGROUND, strokes
+
+run = partial(run_command, "predict")
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    fovlse(ScaleGrid(0.5, 2, ratio=2)).save_pretrained("net")
+    (tmp_path / "digits").mkdir()
+    return tmp_path
+
+
+def save(path: Path, values: torch.Tensor) -> None:
+    """Values from 0 to 1, (H, W), as a grey PNG."""
+    Image.fromarray((values * 255).round().byte().numpy()).save(path)
+
+
+def ink(count: int = 3, scale: float = 1.0, size: int = 112) -> torch.Tensor:
+    """Digits from 0 to 1 before the arctan of MNIST Large Scale, (N, H, W)."""
+    shown = strokes(count, 0).render(scale, size)[:, 0]  # −0.76 to 0.76
+    return ((torch.tan(shown * torch.pi / 2) / 0.02 + 128) / 255).clamp(0, 1)
+
+
+def test_files_become_the_values_of_training() -> None:
+    digits = strokes(3, 0).render(1.0)[:, 0]
+    for made, digit in zip(ink(), digits, strict=True):
+        assert (as_digits(made) - digit).abs().max() < 0.01
+        faint = 0.3 + 0.4 * made  # a picture of little contrast is stretched, as the recipe does
+        assert (as_digits(faint) - digit).abs().max() < 0.01
+    assert torch.allclose(as_digits(torch.full((1, 5, 5), 0.7)), torch.tensor(BACKGROUND).float())
+
+
+def test_csv_on_the_screen_says_what_the_network_says(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import scalechannels
+
+    for number, image in enumerate(ink()):
+        save(here / "digits" / f"{number}.png", image)
+    assert run("net", "digits") == 0
+    said = capsys.readouterr()
+    found = rows(said.out)
+    assert [row["path"] for row in found] == [f"digits/{number}.png" for number in range(3)]
+    ends = [row["at_edge"] for row in found].count("true")
+    assert said.err.count("warning: ") == said.err.count("Widen the range") == (ends > 0)
+    images = torch.stack([as_digits((image * 255).round() / 255) for image in ink()])[:, None]
+    network = scalechannels.load("net")
+    with torch.inference_mode():
+        probabilities = network(images).softmax(1)
+    shares = scale_contributions(network, images)
+    for index, row in enumerate(found):
+        assert int(row["class"]) == int(probabilities[index].argmax())
+        assert float(row["probability"]) == pytest.approx(float(probabilities[index].max()), abs=1e-4)
+        strongest = int(shares[index].argmax())
+        assert float(row["scale"]) == (0.5, 1, 2)[strongest]
+        assert row["at_edge"] == str(strongest != 1).lower()
+        given = [float(row[f"channel_{name}"]) for name in ("0.5", "1", "2")]
+        assert given == pytest.approx(shares[index].tolist(), abs=1e-4)
+
+
+def test_invert_is_for_ink_on_paper_and_is_suggested(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save(here / "white.png", ink(1)[0])
+    save(here / "black.png", 1 - ink(1)[0])
+    assert run("net", "white.png") == 0
+    white = capsys.readouterr()
+    assert white.err == ""
+    assert run("net", "black.png") == 0
+    assert "1 of 1 images look dark on light" in capsys.readouterr().err
+    assert run("net", "black.png", "--invert") == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert said.out == white.out.replace("white", "black")
+
+
+def test_json_holds_the_same_and_images_may_have_any_size(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(here / "large.png", ink(1, 2.0, 150)[0])
+    Image.new("RGB", (40, 30), "teal").save("colour.jpg")
+    assert run("net", "large.png", "colour.jpg", "--out", "new/classes.json") == 0
+    found = json.loads((here / "new" / "classes.json").read_text())
+    assert [row["path"] for row in found] == ["large.png", "colour.jpg"]
+    assert set(found[0]) == {"path", "class", "probability", "scale", "at_edge", "contributions"}
+    assert sum(found[0]["contributions"]) == pytest.approx(1)
+    assert "2 of 2 images" in capsys.readouterr().out
+    assert run("net", "large.png", "colour.jpg", "--out", "classes.csv") == 0
+    assert [row["class"] for row in rows((here / "classes.csv").read_text())] == [
+        row["class"] for row in found
+    ]
+
+
+def test_corrupt_files_are_named_and_the_others_are_done(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(here / "digits" / "a.png", ink(1)[0])
+    (here / "digits" / "b.png").write_text("no image")
+    save(here / "digits" / "c.png", ink(1)[0])
+    assert run("net", "digits") == 1
+    said = capsys.readouterr()
+    assert [row["path"] for row in rows(said.out)] == ["digits/a.png", "digits/c.png"]
+    assert said.err.startswith("error: digits/b.png: ")
+    assert said.err.count("\n") == 1
+
+
+def test_the_plain_network_has_no_scale_and_says_which_image_it_cannot_take(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cnn().save_pretrained("plain")
+    save(here / "a.png", ink(1)[0])
+    save(here / "small.png", ink(1, size=100)[0])
+    assert run("plain", "a.png") == 0
+    (row,) = rows(capsys.readouterr().out)
+    assert list(row) == ["path", "class", "probability", "scale", "at_edge"]
+    assert row["scale"] == ""
+    assert run("plain", "a.png", "small.png") == 1
+    assert "error: small.png: the plain CNN takes images of 112x112" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("net", "nowhere.png"), "nowhere.png does not exist"),
+        (("net", "digits"), "no images (.png, .jpg"),
+        (("digits", "a.png"), "digits is no saved network"),
+        (("net", "a.png", "--out", "x.txt"), "--out takes a .csv or a .json file, got x.txt"),
+        (("net", "a.png", "--max-pixels", "0"), "--max-pixels is at least 1, got 0"),
+        (("net", "a.png", "--out", "net/result.json"), "net/result.json belongs to the network in "),
+    ],
+)
+def test_what_a_user_can_mend_is_one_line(
+    words: tuple[str, ...], message: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(here / "a.png", ink(1)[0])
+    assert run(*words) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith("error: ")
+    assert message in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+
+
+def prediction(strongest: int, channels: int = 3) -> Prediction:
+    shares = [float(index == strongest) for index in range(channels)]
+    edge = channels > 1 and strongest in (0, channels - 1)
+    return Prediction(f"{strongest}.png", "a", 1.0, 2.0**strongest, edge, shares)
+
+
+def test_a_scale_at_the_edge_is_told_with_what_to_do() -> None:
+    grid = ScaleGrid(1, 4, ratio=2)
+    assert edge_warnings([prediction(1), prediction(0, channels=1)], grid) == []
+    low, high = edge_warnings([prediction(0), prediction(1), prediction(2), prediction(2)], grid)
+    assert low.startswith("1 of 4 images, such as 0.png: the strongest channel is the smallest (σ = 1)")
+    assert low.endswith("Widen the range: train with --network.low 0.5")
+    assert high.startswith("2 of 4 images, such as 2.png: the strongest channel is the largest (σ = 4)")
+    assert high.endswith("train with --network.high 8")
+    # The options are in the network's own pixels, the scale in the file's: here of an image reduced by 4.
+    assert edge_warnings([prediction(2)], [0.25, 0.5, 1])[0].endswith("--network.high 2")
+    low, high = edge_warnings([prediction(0), prediction(2)], grid, deployed=(0.25, 2.0))
+    assert low.endswith("train with --deploy-pixel-sizes that reach to 4")
+    assert high.endswith("train with --deploy-pixel-sizes that reach to 0.125")
+
+
+@pytest.mark.parametrize("ratio", [2**0.25, 2**0.5, 1.5, 1.1, 3])
+@pytest.mark.parametrize("minimum", [0.2020305, 1 / 3, 36 / 28 * 2**-2.5, 7.123456789])
+def test_the_scale_that_is_advised_is_one_that_can_be_trained_with(minimum: float, ratio: float) -> None:
+    old = ScaleGrid.of(*(minimum * ratio**k for k in range(17)))
+    ends = [prediction(0, channels=17), prediction(16, channels=17)]
+    low, high = (float(line.split()[-1]) for line in edge_warnings(ends, old))
+    for grid in (
+        ScaleGrid(low, old.maximum, ratio=ratio),
+        ScaleGrid(old.minimum, high, ratio=ratio),
+        ScaleGrid(low, high, ratio=ratio),
+    ):
+        assert set(torch.tensor(old.factors).log().mul(1e4).round().tolist()) < set(
+            grid.scales.log().mul(1e4).round().tolist()
+        )
+    assert 1.4 < high / old.maximum < 3.1
+    assert 1.4 < old.minimum / low < 3.1
+
+
+def test_a_detector_says_background_where_there_is_no_object(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(here / "nothing.png", torch.zeros(60, 60))
+    assert run("digit-detector", "nothing.png") == 0
+    said = capsys.readouterr()
+    assert rows(said.out)[0]["class"] == "background"
+    assert "1 of 1 images are background as a whole" in said.err
+    assert "scalechannels detect IMAGE --network digit-detector" in said.err
+
+
+def test_one_channel_has_no_edge(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fovlse(ScaleGrid.of(1)).save_pretrained("single")
+    save(here / "one.png", ink(1)[0])
+    assert run("single", "one.png") == 0
+    said = capsys.readouterr()
+    assert (rows(said.out)[0]["at_edge"], said.err) == ("false", "")
+
+
+def test_large_files_are_read_by_those_who_allow_them(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(here / "large.png", ink(1, size=60)[0])
+    assert run("net", "large.png", "--max-pixels", 3_000) == 1
+    assert "60 x 60 pixels are more than 3,000; --max-pixels allows more" in capsys.readouterr().err
+    assert run("net", "large.png", "--max-pixels", 3_600) == 0

@@ -1,0 +1,303 @@
+"""Saving and loading: every network comes back bit-equal from its folder alone, and damage is named."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import scalechannels
+from scalechannels import (
+    MaxOverScales,
+    PlainNetwork,
+    ScaleChannelNetwork,
+    ScaleGrid,
+    SlidingWindowNetwork,
+    cnn,
+    fovavg,
+    fovconc,
+    fovlse,
+    fovmax,
+    swmax,
+)
+from scalechannels.saving.pretrained import Network
+
+GRID = ScaleGrid(0.5, 2, ratio=2**0.5)
+BUILDS = {
+    "fovmax": lambda: fovmax(GRID),
+    "fovavg": lambda: fovavg(GRID),
+    "fovlse": lambda: fovlse(GRID),
+    "fovconc": lambda: fovconc(GRID),
+    "fovmax-cifar10": lambda: fovmax(GRID, data="cifar10"),
+    "fovavg-cifar10": lambda: fovavg(GRID, data="cifar10"),
+    "fovlse-cifar10": lambda: fovlse(GRID, data="cifar10"),
+    "fovconc-cifar10": lambda: fovconc(GRID, data="cifar10"),
+    "swmax": lambda: swmax(GRID),
+    "cnn": lambda: cnn(),
+    "cnn-cifar10": lambda: cnn(data="cifar10"),
+    "all options": lambda: fovconc(GRID, channels=2, classes=4, window=32, antialias=True, blur=0.4),
+    "swmax options": lambda: swmax(GRID, channels=2, classes=3, window=20, batch_norm=True),
+}
+
+
+class OwnBackbone(nn.Module):
+    def __init__(self, width: int = 3) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(1, width, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.LazyLinear(4)
+        )
+        self.layers(torch.zeros(1, 1, 9, 9))
+
+    def forward(self, windows: Tensor) -> Tensor:
+        return self.layers(windows)
+
+
+def with_lively_statistics(net: Network) -> Network:
+    """Batch norm away from its initial 0 and 1, so that forgetting a buffer shows."""
+    torch.manual_seed(1)
+    for module in net.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.running_mean.normal_(std=0.1)
+            module.running_var.uniform_(0.5, 1.5)
+            module.num_batches_tracked += 7
+    return net.eval()
+
+
+def images_for(net: Network) -> Tensor:
+    side = 112 if isinstance(net, PlainNetwork) and getattr(net.backbone, "window", 0) else 40
+    return torch.randn(2, getattr(net.backbone, "channels", 1), side, side)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    fovavg(GRID).save_pretrained(tmp_path / "net")
+    return tmp_path / "net"
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_every_network_comes_back_bit_equal(name: str, tmp_path: Path):
+    torch.manual_seed(0)
+    net = with_lively_statistics(BUILDS[name]())
+    images = images_for(net)
+    net.save_pretrained(tmp_path)
+    for again in (type(net).from_pretrained(tmp_path), scalechannels.load(tmp_path)):
+        assert type(again) is type(net)
+        assert not again.training
+        assert repr(again) == repr(net)
+        for key, value in net.state_dict().items():
+            assert torch.equal(again.state_dict()[key], value), key
+        with torch.no_grad():
+            assert torch.equal(again(images), net(images))
+
+
+def test_the_class_of_each_saved_network(tmp_path: Path):
+    for build, expected in ((fovmax, ScaleChannelNetwork), (swmax, SlidingWindowNetwork)):
+        build(GRID).save_pretrained(tmp_path / build.__name__)
+        assert type(scalechannels.load(tmp_path / build.__name__)) is expected
+    cnn().save_pretrained(tmp_path / "cnn")
+    assert type(scalechannels.load(tmp_path / "cnn")) is PlainNetwork
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
+def test_another_precision_comes_back_as_it_was(dtype: torch.dtype, tmp_path: Path):
+    net = fovavg(GRID).to(dtype).eval()
+    net.save_pretrained(tmp_path)
+    again = scalechannels.load(tmp_path)
+    images = images_for(net).to(dtype)
+    with torch.no_grad():
+        assert torch.equal(again(images), net(images))
+
+
+def test_a_folder_holds_safetensors_a_config_and_a_card_and_nothing_else(saved: Path):
+    assert sorted(path.name for path in saved.iterdir()) == ["README.md", "config.json", "model.safetensors"]
+    assert "scalechannels.load" in (saved / "README.md").read_text()
+    config = json.loads((saved / "config.json").read_text())
+    assert config["class"] == "ScaleChannelNetwork"
+    assert config["arguments"]["grid"]["arguments"]["factors"] == list(GRID)
+
+
+def test_saving_twice_keeps_the_later_one(saved: Path):
+    torch.manual_seed(5)
+    later = fovmax(GRID).eval()
+    later.save_pretrained(saved)
+    images = images_for(later)
+    with torch.no_grad():
+        assert torch.equal(scalechannels.load(saved)(images), later(images))
+
+
+# A user's own parts
+
+
+def test_a_network_around_an_own_backbone_says_what_it_needs(tmp_path: Path):
+    net = ScaleChannelNetwork(OwnBackbone(), GRID, MaxOverScales(), window=9).eval()
+    net.save_pretrained(tmp_path)
+    message = (
+        r"saved around your own backbone, .*OwnBackbone, which only you can build.*backbone=OwnBackbone\("
+    )
+    with pytest.raises(ValueError, match=message):
+        scalechannels.load(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        ScaleChannelNetwork.from_pretrained(tmp_path)
+    images = torch.randn(2, 1, 20, 20)
+    for again in (
+        scalechannels.load(tmp_path, backbone=OwnBackbone()),
+        ScaleChannelNetwork.from_pretrained(tmp_path, backbone=OwnBackbone()),
+    ):
+        with torch.no_grad():
+            assert torch.equal(again(images), net(images))
+
+
+class Tied(nn.Module):
+    """Two layers with the same weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(81, 81), nn.Linear(81, 81), nn.Linear(81, 4)
+        self.second.weight = self.first.weight
+        self.register_buffer("view", self.last.weight.detach()[:2])
+
+    def forward(self, windows: Tensor) -> Tensor:
+        return self.last(self.second(self.first(windows.flatten(1)).tanh()))
+
+
+def test_tied_weights_come_back_tied(tmp_path: Path):
+    net = ScaleChannelNetwork(Tied(), GRID, MaxOverScales(), window=9).eval()
+    net.save_pretrained(tmp_path)
+    assert net.backbone.second.weight is net.backbone.first.weight  # saving changes nothing
+    again = scalechannels.load(tmp_path, backbone=Tied())
+    assert again.backbone.second.weight is again.backbone.first.weight
+    images = torch.randn(2, 1, 20, 20)
+    with torch.no_grad():
+        assert torch.equal(again(images), net(images))
+
+
+def test_an_own_backbone_of_another_size_is_named(tmp_path: Path):
+    ScaleChannelNetwork(OwnBackbone(3), GRID, MaxOverScales(), window=9).save_pretrained(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"another network.*layers.0.weight \(3, 1, 3, 3\) instead of \(5, 1"
+    ):
+        scalechannels.load(tmp_path, backbone=OwnBackbone(5))
+
+
+def test_an_own_head_is_asked_for_too(tmp_path: Path):
+    net = ScaleChannelNetwork(fovavg(GRID).backbone, GRID, MaxOverScales(), head=nn.Linear(10, 2)).eval()
+    net.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"your own head, .*Linear"):
+        scalechannels.load(tmp_path)
+    images = images_for(net)
+    with torch.no_grad():
+        assert torch.equal(scalechannels.load(tmp_path, head=nn.Linear(10, 2))(images), net(images))
+
+
+def test_an_own_class_named_like_ours_is_still_the_users(tmp_path: Path):
+    namesake = type("ConvBackbone", (OwnBackbone,), {})
+    ScaleChannelNetwork(namesake(), GRID, MaxOverScales(), window=9).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="saved around your own backbone"):
+        scalechannels.load(tmp_path)
+
+
+def test_an_unknown_part_is_named(saved: Path):
+    with pytest.raises(TypeError, match=r"unknown arguments \['backbones'\]; known are \['antialias'"):
+        scalechannels.load(saved, backbones=OwnBackbone())
+
+
+# Damage
+
+
+@pytest.mark.parametrize("keep", [0, 7, 100, 5000, -1], ids=str)
+def test_a_truncated_file_is_named(saved: Path, keep: int):
+    weights = saved / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:keep])
+    with pytest.raises(ValueError, match=r"model.safetensors is damaged or cut short"):
+        scalechannels.load(saved)
+
+
+def test_the_weights_of_another_network_are_named(saved: Path, tmp_path: Path):
+    for name, other in {"cifar": fovavg(GRID, data="cifar10"), "classes": fovavg(GRID, classes=3)}.items():
+        other.save_pretrained(tmp_path / name)
+        (saved / "model.safetensors").write_bytes((tmp_path / name / "model.safetensors").read_bytes())
+        with pytest.raises(ValueError, match=r"model.safetensors belongs to another network: missing \["):
+            scalechannels.load(saved)
+
+
+def test_missing_weights_are_named(saved: Path):
+    (saved / "model.safetensors").unlink()
+    with pytest.raises(FileNotFoundError, match=r"weights .*model.safetensors are missing"):
+        scalechannels.load(saved)
+
+
+def load_either_way(folder: Path, way: str) -> Network:
+    return scalechannels.load(folder) if way == "load" else ScaleChannelNetwork.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("way", ["load", "from_pretrained"])
+def test_a_missing_config_is_named(saved: Path, way: str):
+    (saved / "config.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"holds no config.json; save_pretrained writes one"):
+        load_either_way(saved, way)
+
+
+@pytest.mark.parametrize("way", ["load", "from_pretrained"])
+@pytest.mark.parametrize("text", ["", "{", '{"class": "ScaleCh', "\x00\xff"], ids=repr)
+def test_damaged_json_is_named(saved: Path, text: str, way: str):
+    (saved / "config.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=r"config.json is damaged"):
+        load_either_way(saved, way)
+
+
+@pytest.mark.parametrize("way", ["load", "from_pretrained"])
+@pytest.mark.parametrize("text", ["[]", "{}", "3", '{"architectures": []}'])
+def test_a_config_of_something_else_is_named(saved: Path, text: str, way: str):
+    (saved / "config.json").write_text(text)
+    with pytest.raises(ValueError, match=r"does not describe a network of scalechannels"):
+        load_either_way(saved, way)
+
+
+def edited(folder: Path, change) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    change(config)
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def test_a_config_whose_arguments_are_lost_or_foreign_is_named(saved: Path):
+    edited(saved, lambda config: config.pop("arguments"))
+    with pytest.raises(ValueError, match=r"config of .* does not fit ScaleChannelNetwork"):
+        scalechannels.load(saved)
+    edited(saved, lambda config: config.update(arguments={"shape": 3}))
+    with pytest.raises(ValueError, match=r"config of .* does not fit ScaleChannelNetwork.*shape"):
+        scalechannels.load(saved)
+
+
+def test_an_unknown_part_in_the_config_is_named(saved: Path):
+    edited(saved, lambda config: config["arguments"]["pool"].update({"class": "MedianOverScales"}))
+    with pytest.raises(ValueError, match=r"unknown part 'MedianOverScales'; known are \["):
+        scalechannels.load(saved)
+
+
+def test_the_wrong_class_is_named(saved: Path):
+    with pytest.raises(ValueError, match=r"holds a ScaleChannelNetwork, not a SlidingWindowNetwork"):
+        SlidingWindowNetwork.from_pretrained(saved)
+    edited(saved, lambda config: config.update({"class": "Transformer"}))
+    with pytest.raises(ValueError, match=r"unknown class 'Transformer'; known are \['ScaleChannelNetwork'"):
+        scalechannels.load(saved)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path):
+    with pytest.raises(FileNotFoundError, match=r"nowhere is no saved network"):
+        scalechannels.load(tmp_path / "nowhere")
+
+
+def test_a_failed_save_leaves_the_old_weights(saved: Path, monkeypatch):
+    before = (saved / "model.safetensors").read_bytes()
+
+    def broken(weights, path, metadata):
+        Path(path).write_bytes(b"half")
+        raise OSError("no space left")
+
+    monkeypatch.setattr("safetensors.torch.save_file", broken)
+    with pytest.raises(OSError, match="no space left"):
+        fovmax(GRID).save_pretrained(saved)
+    assert (saved / "model.safetensors").read_bytes() == before
+    assert not [path.name for path in saved.iterdir() if path.name.startswith(".")]

@@ -1,0 +1,113 @@
+from pathlib import Path
+
+import pytest
+
+from scalechannels.files import atomic_path, cache_root, checksum, locked, scratch_folder
+
+RANDOM = "0123456789abcdef" * 2
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_appears_whole(tmp_path: Path) -> None:
+    target = tmp_path / "new" / "set.npz"
+    with atomic_path(target) as temporary:
+        temporary.write_text("content")
+        assert temporary.parent == target.parent  # a rename is atomic on one file system only
+        assert temporary.suffix == ".npz"
+        assert not target.exists()
+    assert target.read_text() == "content"
+    assert names(target.parent) == ["set.npz"]
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    target.write_text("old")
+
+    def fail_half_way() -> None:
+        with atomic_path(target) as temporary:
+            temporary.write_text("half")
+            raise RuntimeError("disk full")
+
+    with pytest.raises(RuntimeError, match="disk full"):
+        fail_half_way()
+    assert target.read_text() == "old"
+    assert names(tmp_path) == ["file"]
+
+
+def test_a_block_that_writes_nothing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="nothing was written"), atomic_path(tmp_path / "file"):
+        pass
+
+
+def test_a_folder_appears_whole(tmp_path: Path) -> None:
+    with atomic_path(tmp_path / "folder") as temporary:
+        temporary.mkdir()
+        (temporary / "a").write_text("a")
+    assert (tmp_path / "folder" / "a").read_text() == "a"
+
+
+def test_scratch_is_gone_afterwards(tmp_path: Path) -> None:
+    def fail_half_way() -> None:
+        with scratch_folder(tmp_path / "set") as scratch:
+            (scratch / "archive").write_text("much")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail_half_way()
+    assert names(tmp_path) == []
+
+
+def test_the_lock_clears_what_a_killed_process_left_and_nothing_else(tmp_path: Path) -> None:
+    own = tmp_path / f".partial-{RANDOM}-set"
+    of_another = tmp_path / f".partial-{RANDOM}-x-set"
+    own.mkdir()
+    of_another.write_text("being written by the holder of another lock")
+    inside = tmp_path / "set" / f".partial-{RANDOM}-file"
+    inside.parent.mkdir()
+    inside.write_text("half")
+    kept = tmp_path / "set" / "file"
+    kept.write_text("whole")
+    with locked(tmp_path / "set"):
+        assert not own.exists()
+        assert not inside.exists()
+        assert of_another.exists()
+        assert kept.exists()
+
+
+def test_names_with_brackets_are_no_patterns(tmp_path: Path) -> None:
+    left = tmp_path / f".partial-{RANDOM}-[1,4].h5"
+    left.write_text("half")
+    with locked(tmp_path / "[1,4].h5"):
+        assert not left.exists()
+
+
+def test_the_second_waits_and_says_for_what(tmp_path: Path) -> None:
+    with locked(tmp_path / "set"):
+        error = pytest.raises(OSError, match=r"another process has been working on .*set")
+        with error, locked(tmp_path / "set", timeout=0.1):
+            pytest.fail("two held one lock")
+        with locked(tmp_path / "other", timeout=0.1):
+            pass
+    with locked(tmp_path / "set", timeout=0.1):
+        pass
+
+
+def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SCALECHANNELS_DATA", raising=False)
+    assert cache_root().name == "scalechannels"
+    monkeypatch.setenv("SCALECHANNELS_DATA", str(tmp_path / "environment"))
+    assert cache_root() == tmp_path / "environment"
+    assert cache_root(tmp_path / "given") == tmp_path / "given"
+    assert cache_root("~/data") == Path.home() / "data"
+
+
+def test_checksum_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"abc")
+    # The digest of "abc" that the standard (FIPS 180) gives as its example.
+    assert checksum(path) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert checksum(path) == checksum(b"abc")
+    assert checksum(b"abc", "md5") == "900150983cd24fb0d6963f7d28e17f72"

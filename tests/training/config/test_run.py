@@ -1,0 +1,312 @@
+import dataclasses
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalechannels.training.config.options import changed
+from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+
+PAPER = {"epochs": 20, "batch": 16, "rate": 3e-3, "floor": 5e-5, "schedule": "step", "period": 2}
+CIFAR = {"epochs": 103, "batch": 256, "rate": 1e-3, "floor": 5e-5, "schedule": "cosine", "period": 75}
+
+
+def run(data: str = "mnist", network: str = "fovavg", **training) -> RunConfig:
+    return RunConfig(DataConfig(data), NetworkConfig(network), TrainingConfig(**training))
+
+
+@pytest.mark.parametrize(
+    ("data", "network", "recipe", "dropout", "high"),
+    [
+        ("mnist", "fovavg", PAPER, 0.15, 8.0),
+        ("strokes", "fovlse", PAPER, 0.15, 8.0),
+        ("mnist", "cnn", PAPER, 0.15, 8.0),
+        ("mnist", "swmax", {**PAPER, "rate": 3e-4}, 0.15, 8.0),
+        ("cifar10", "fovavg", CIFAR, 0.0, 2.0),
+    ],
+)
+def test_the_paper_is_the_default(data, network, recipe, dropout, high) -> None:
+    resolved = run(data, network).resolve()
+    assert {key: getattr(resolved.training, key) for key in recipe} == recipe
+    assert resolved.network.dropout == dropout
+    assert (resolved.network.low, resolved.network.high) == (0.5, high)
+    assert resolved.training.precision == "float32"
+    assert run(data, network).resolve("cuda").training.precision == "bfloat16"
+
+
+def test_rates_of_the_steps() -> None:
+    training = run().resolve().training
+    rates = [training.rate_at(epoch) for epoch in range(20)]
+    assert rates[:2] == [3e-3, 3e-3]
+    assert rates[2:4] == [3e-3 * math.exp(-1)] * 2
+    assert rates[8] == rates[9] == pytest.approx(3e-3 * math.exp(-4))
+    assert rates[10:] == [5e-5] * 10  # 3e-3·e^-5 is below it
+
+
+def test_rates_of_the_cosine() -> None:
+    training = run("cifar10").resolve().training
+    assert training.rate_at(0) == 1e-3
+    assert training.rate_at(25) == pytest.approx(5e-5 + 0.75 * (1e-3 - 5e-5))  # cos 60° = 1/2
+    assert training.rate_at(74) > 5e-5
+    assert [training.rate_at(epoch) for epoch in (75, 80, 102)] == [5e-5] * 3
+
+
+def test_given_values_survive_resolving_and_resolving_twice_changes_nothing() -> None:
+    config = RunConfig(
+        DataConfig(samples=500), NetworkConfig(dropout=0.0, high=4), TrainingConfig(rate=1e-3, epochs=3)
+    )
+    resolved = config.resolve()
+    assert (resolved.data.samples, resolved.network.dropout, resolved.network.high) == (500, 0.0, 4)
+    assert (resolved.training.rate, resolved.training.epochs) == (1e-3, 3)
+    assert resolved.resolve("cuda") == resolved  # its precision is part of it by now
+
+
+configs = st.builds(
+    RunConfig,
+    st.builds(
+        DataConfig,
+        st.sampled_from(["strokes", "mnist"]),
+        st.sampled_from([(1.0,), (2.0,), (1.0, 4.0), (1e-3,), (1 / 3, 2 / 3)]),
+        st.none() | st.integers(10, 10**6),
+        st.integers(0, 2**30 - 1),
+    ),
+    st.builds(
+        NetworkConfig,
+        st.sampled_from(["fovavg", "fovmax", "fovlse", "fovconc"]),
+        antialias=st.booleans(),
+        blur=st.none() | st.floats(1e-9, 1e9),
+        dropout=st.none() | st.floats(0, 0.99),
+    ),
+    st.builds(
+        TrainingConfig,
+        epochs=st.none() | st.integers(1, 10**9),
+        rate=st.none() | st.floats(5e-5, 1e300),
+        schedule=st.sampled_from([None, "step", "cosine"]),
+        seed=st.integers(0, 2**30 - 1),
+    ),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(config=configs)
+def test_every_run_survives_its_file(tmp_path_factory, config) -> None:
+    path = tmp_path_factory.mktemp("config") / "config.toml"
+    for version in (config, config.resolve()):
+        path.write_text(version.to_toml(), encoding="utf-8")
+        assert RunConfig.from_toml(path) == version
+        assert RunConfig.from_toml(path).name == version.name
+        assert RunConfig.from_dict(version.as_dict()) == version
+
+
+@settings(max_examples=60, deadline=None)
+@given(one=configs, other=configs)
+def test_different_runs_have_different_names(one, other) -> None:
+    assert (one == other) == (one.name == other.name)
+
+
+def test_every_field_is_in_the_name() -> None:
+    base = run().resolve()
+    changes = [
+        {"data": {"samples": 100}}, {"data": {"seed": 1}}, {"data": {"sizes": [2.0]}},
+        {"network": {"name": "fovmax"}}, {"network": {"low": 1.0}}, {"network": {"high": 4.0}},
+        {"network": {"ratio": 2**0.5}}, {"network": {"antialias": True}}, {"network": {"blur": 1.0}},
+        {"network": {"dropout": 0.1}}, {"training": {"epochs": 1}}, {"training": {"batch": 1}},
+        {"training": {"rate": 1e-3}}, {"training": {"floor": 0.0}}, {"training": {"schedule": "cosine"}},
+        {"training": {"period": 1}}, {"training": {"seed": 1}}, {"training": {"precision": "bfloat16"}},
+    ]  # fmt: skip
+    names = {base.name}
+    for change in changes:
+        values = base.as_dict()
+        for section, fields in change.items():
+            values[section] = {**values[section], **fields}
+        names.add(RunConfig.from_dict(values).name)
+    assert len(names) == len(changes) + 1
+
+
+def test_a_name_is_readable_and_stays() -> None:
+    name = RunConfig(DataConfig("mnist", (1.0, 4.0)), NetworkConfig("fovmax"), TrainingConfig(seed=3)).name
+    assert name.startswith("fovmax-mnist-tr1-4-seed3-")
+    # Folders of earlier versions must be found again: a change here makes all runs start anew.
+    assert run().resolve("cuda").name == "fovavg-mnist-tr1-seed0-8a180ec5"
+
+
+def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
+    whole = RunConfig(DataConfig(sizes=(2,)), NetworkConfig(low=1, high=4, ratio=2))
+    exact = RunConfig(DataConfig(sizes=(2.0,)), NetworkConfig(low=1.0, high=4.0, ratio=2.0))
+    assert whole == exact
+    assert whole.name == exact.name
+    path = tmp_path / "config.toml"
+    path.write_text("[data]\nsizes = [2]\n[network]\nlow = 1\nhigh = 4\nratio = 2\n")
+    assert RunConfig.from_toml(path) == exact
+    assert RunConfig.from_toml(path).name == exact.name
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[training]\nepoch = 3\n", r"unknown option training\.epoch; .*epochs"),
+        ("[trainig]\nepochs = 3\n", r"unknown option trainig; .*training"),
+        ("epochs = 3\n", "unknown option epochs"),
+        ("training = 3\n", r"\[training\] is a table"),
+        ('[training]\nepochs = "3"\n', r"training\.epochs takes int.*got '3'"),
+        ("[training]\nepochs = 3.5\n", r"training\.epochs takes int.*got 3\.5"),
+        ("[training]\nepochs = true\n", r"training\.epochs takes int.*got True"),
+        ("[training]\nrate = true\n", r"training\.rate takes float.*got True"),
+        ('[data]\nsizes = ["1"]\n', r"data\.sizes takes float, got '1'"),
+        ("[data]\nsizes = [true]\n", r"data\.sizes takes float, got True"),
+        ("[data]\nsizes = 1.0\n", r"data\.sizes takes tuple, got 1\.0"),
+        ('[network]\nname = "fovavgg"\n', r"network\.name takes .*'fovavg'.*got 'fovavgg'"),
+        ('[network]\nantialias = "no"\n', r"network\.antialias takes bool, got 'no'"),
+        ("[network\n", "no valid TOML"),
+    ],
+)
+def test_a_file_that_says_something_else(tmp_path, text, says) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=says) as caught:
+        RunConfig.from_toml(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        RunConfig.from_toml(tmp_path / "nowhere.toml")
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: DataConfig("mnits"), "strokes, mnist, cifar10, folder, got 'mnits'"),
+        (lambda: DataConfig(sizes=()), "one positive size"),
+        (lambda: DataConfig(sizes=(1.0, 2.0, 4.0)), "one positive size"),
+        (lambda: DataConfig(sizes=(-1.0,)), "one positive size"),
+        (lambda: DataConfig(sizes=(math.inf,)), "one positive size"),
+        (lambda: DataConfig(sizes=(math.nan,)), "one positive size"),
+        (lambda: DataConfig(sizes=(4.0, 1.0)), "from low to high"),
+        (lambda: DataConfig(samples=5), "at least 10"),
+        (lambda: DataConfig(seed=-1), r"data\.seed"),
+        (lambda: DataConfig("cifar10", (2.0,)), "its own size 1"),
+        (lambda: DataConfig("cifar10", samples=100), "all of its images"),
+        (lambda: DataConfig("mnist", hold_out=True), "hold_out is for cifar10"),
+        (lambda: NetworkConfig("resnet"), "fovavg, .*got 'resnet'"),
+        (lambda: NetworkConfig(dropout=1.0), r"\[0, 1\), got 1\.0"),
+        (lambda: NetworkConfig(low=0), r"network\.low is a positive"),
+        (lambda: NetworkConfig(ratio=1), r"network\.ratio is above 1"),
+        (lambda: NetworkConfig(blur=0), r"network\.blur is a positive"),
+        (lambda: NetworkConfig("cnn", antialias=True), "which cnn has not"),
+        (lambda: TrainingConfig(epochs=0), r"training\.epochs is at least 1"),
+        (lambda: TrainingConfig(batch=-16), r"training\.batch is at least 1"),
+        (lambda: TrainingConfig(rate=math.nan), r"training\.rate is positive"),
+        (lambda: TrainingConfig(rate=1e-5), r"below training\.floor"),
+        (lambda: TrainingConfig(seed=2**30), r"training\.seed"),
+        (lambda: TrainingConfig(schedule="linear"), "step, cosine, got 'linear'"),
+        (lambda: TrainingConfig(precision="float16"), "float32, bfloat16, got 'float16'"),
+        (lambda: TrainingConfig(crops=-1), r"training\.crops is zero or more"),
+        (lambda: NetworkConfig(backbone="resnet"), "paper, residual, got 'resnet'"),
+        (lambda: run("cifar10", "swmax").resolve(), "choose another"),
+        (lambda: run("mnist", flips=True).resolve(), "for cifar10, not for mnist"),
+        (lambda: run("strokes", crops=4).resolve(), "for cifar10, not for strokes"),
+        (lambda: RunConfig(network=NetworkConfig(backbone="residual")).resolve(), "residual is for cifar10"),
+        (lambda: RunConfig(DataConfig("cifar10"), NetworkConfig(width=2)).resolve(), r"network\.width"),
+        (lambda: RunConfig(DataConfig("cifar10"), NetworkConfig(dropout=0.1)).resolve(), r"network\.dropout"),
+        (lambda: run("strokes", "cnn", phases=2).resolve(), r"training\.phases is for foveated networks"),
+        (lambda: run("strokes", "fovconc", beyond=1).resolve(), "channels that share all weights"),
+        (
+            lambda: RunConfig(
+                DataConfig("mnist", sizes=(1.0, 2.0), redraw=True), training=TrainingConfig(visible=0.5)
+            ).resolve(),
+            r"training\.visible .* data\.redraw",
+        ),
+        (lambda: RunConfig(network=NetworkConfig(low=16)).resolve(), "minimum must not exceed"),
+        (lambda: RunConfig(network=NetworkConfig(ratio=3)).resolve(), "do not meet 8"),
+    ],
+)
+def test_values_that_mean_nothing(make, says) -> None:
+    with pytest.raises(ValueError, match=says):
+        make()
+
+
+def test_only_what_differs_from_the_defaults_names_a_run() -> None:
+    """A field that a later version adds, at its default, must not rename the results that exist."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Later(TrainingConfig):
+        added: int = 0
+
+    plain = RunConfig(training=TrainingConfig(seed=3))
+    later = RunConfig(training=Later(seed=3))
+    assert changed(later) == changed(plain)
+    assert changed(plain)["training"] == {"seed": 3}
+    assert changed(RunConfig(training=Later(added=1)))["training"] == {"added": 1}
+
+
+@pytest.mark.parametrize(
+    ("section", "option"),
+    [
+        ("network", {"name": "cnn", "width": 2}),
+        ("network", {"width": 0}),
+        ("network", {"margin": -1, "name": "swmax"}),
+        ("network", {"margin": 4}),
+        ("network", {"centred": True}),
+        ("network", {"drop_features": True}),
+        ("network", {"initialisation": "zero"}),
+        ("training", {"smoothing": 1.0}),
+        ("training", {"average": -0.1}),
+        ("training", {"phases": 0}),
+        ("training", {"beyond": -1}),
+    ],
+)
+def test_an_option_that_cannot_have_an_effect_is_refused(section, option) -> None:
+    with pytest.raises(ValueError, match=rf"{section}\."):
+        {"network": NetworkConfig, "training": TrainingConfig}[section](**option)
+
+
+@pytest.mark.parametrize("name", ["fovlse", "cnn"])
+def test_what_is_for_cifar_alone(name) -> None:
+    network = NetworkConfig(name, backbone="residual", width=2)
+    training = TrainingConfig(flips=True, crops=4, visible=0.5)
+    plain = RunConfig(DataConfig("cifar10"), NetworkConfig(name))
+    every = RunConfig(DataConfig("cifar10"), network, training).resolve()
+    assert every.augmented
+    assert not plain.augmented
+    assert not RunConfig(DataConfig("mnist"), training=TrainingConfig(visible=0.5)).augmented
+    for option in ({"flips": True}, {"crops": 1}, {"visible": 0.5}):
+        assert RunConfig(DataConfig("cifar10"), training=TrainingConfig(**option)).augmented
+    assert every.name != plain.name
+    assert changed(every)["network"]["backbone"] == "residual"
+    assert "flips" not in changed(plain).get("training", {})
+
+
+@pytest.mark.parametrize("name", ["fovconc", "cnn", "swmax"])
+def test_channels_beyond_the_grid_are_for_those_that_share_all_weights(name) -> None:
+    with pytest.raises(ValueError, match=name):
+        run(network=name, beyond=1).resolve()
+
+
+def test_runs_of_earlier_versions_keep_their_names() -> None:
+    """They wrote what is a default by now: no margin where there is no sliding window, PyTorch's weights."""
+    written = {"margin": 0, "drop_features": False, "initialisation": "torch"}
+    for name in ("fovlse", "cnn"):
+        assert NetworkConfig(name, **written) == NetworkConfig(name)
+    assert NetworkConfig("swmax", **written) != NetworkConfig("swmax")
+    assert NetworkConfig("fovconc", initialisation="torch") != NetworkConfig("fovconc")
+
+
+def test_detail_is_lost_by_foveated_networks_on_data_that_is_rescaled() -> None:
+    for data in ("strokes", "mnist", "cifar10"):
+        for name in ("fovavg", "fovmax", "fovlse", "fovconc"):
+            whole, less = run(data, name).resolve(), run(data, name, detail=0.5).resolve()
+            assert less.training.detail == 0.5
+            assert whole.name == run(data, name, detail=1).resolve().name != less.name
+            assert whole.shape == less.shape  # they train as one
+            assert not less.augmented
+        for name in ("cnn", "swmax"):
+            with pytest.raises(ValueError, match=rf"training\.detail is for foveated networks, not {name}"):
+                run(data, name, detail=0.5).resolve()
+    own = RunConfig(DataConfig("folder", folder="images"), training=TrainingConfig(detail=0.5))
+    with pytest.raises(ValueError, match=r"training\.detail is .* not for own images"):
+        own.resolve()
+    for detail in (0.0, 1.1, math.nan):
+        with pytest.raises(ValueError, match=r"training\.detail"):
+            TrainingConfig(detail=detail)
