@@ -27,7 +27,7 @@ from benchmarks.measure import environment, in_turns, options, write
 from scalechannels import ScaleChannelNetwork, ScaleGrid, fovavg
 from scalechannels.backbones.inference import for_inference, in_pieces
 from scalechannels.dense import DenseNetwork
-from scalechannels.foveate import resample
+from scalechannels.sampling import resample
 
 GRID = ScaleGrid(0.5, 8, ratio=2**0.25)
 SIDE, STEP = 1024, 2

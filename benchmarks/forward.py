@@ -27,7 +27,7 @@ from torch import Tensor
 
 from benchmarks.measure import environment, in_turns, options, write
 from scalechannels import ScaleGrid, fovavg
-from scalechannels.foveate import Foveate
+from scalechannels.sampling import Foveate
 
 GRID = ScaleGrid(0.5, 8, ratio=2**0.25)
 PIECES = (34, 68, 136, 272, 544, 1088)

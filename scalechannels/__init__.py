@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 from scalechannels.version import __version__
 
 if TYPE_CHECKING:
-    from scalechannels.averaging import averaged_over_scales
     from scalechannels.backbones.zoo import LibraryBackbone
     from scalechannels.coarse_to_fine import CoarseToFine
     from scalechannels.dense import DenseNetwork
     from scalechannels.detection.detector import Detector
-    from scalechannels.foveate import Foveate
     from scalechannels.invariance import scale_invariance_error
-    from scalechannels.network import ScaleChannelNetwork, fovavg, fovconc, fovlse, fovmax
-    from scalechannels.plain import PlainNetwork, cnn
+    from scalechannels.network import ScaleChannelNetwork, fovavg, fovconc, fovlse, fovmax, swmax
+    from scalechannels.plain import PlainNetwork, averaged_over_scales, cnn
     from scalechannels.pooling import (
         ConcatScales,
         LogMeanExpOverScales,
@@ -27,10 +25,10 @@ if TYPE_CHECKING:
         MeanOverScales,
         MeanProbabilityOverScales,
     )
+    from scalechannels.sampling import Foveate
     from scalechannels.saving.loading import load
     from scalechannels.scales import ScaleGrid
     from scalechannels.selection import scale_contributions, selected_scale
-    from scalechannels.sliding import SlidingWindowNetwork, swmax
 
 __all__ = [
     "CoarseToFine",
@@ -46,7 +44,6 @@ __all__ = [
     "PlainNetwork",
     "ScaleChannelNetwork",
     "ScaleGrid",
-    "SlidingWindowNetwork",
     "__version__",
     "averaged_over_scales",
     "cnn",
@@ -63,7 +60,7 @@ __all__ = [
 
 _HOMES = {
     "scales": ("ScaleGrid",),
-    "foveate": ("Foveate",),
+    "sampling": ("Foveate",),
     "pooling": (
         "ConcatScales",
         "LogMeanExpOverScales",
@@ -72,10 +69,8 @@ _HOMES = {
         "MeanProbabilityOverScales",
     ),
     "backbones.zoo": ("LibraryBackbone",),
-    "network": ("ScaleChannelNetwork", "fovavg", "fovconc", "fovlse", "fovmax"),
-    "sliding": ("SlidingWindowNetwork", "swmax"),
-    "plain": ("PlainNetwork", "cnn"),
-    "averaging": ("averaged_over_scales",),
+    "network": ("ScaleChannelNetwork", "fovavg", "fovconc", "fovlse", "fovmax", "swmax"),
+    "plain": ("PlainNetwork", "averaged_over_scales", "cnn"),
     "coarse_to_fine": ("CoarseToFine",),
     "dense": ("DenseNetwork",),
     "detection.detector": ("Detector",),

@@ -54,7 +54,7 @@ class CoarseToFine(ScaleChannelNetwork):
     def __init__(
         self, network: ScaleChannelNetwork, step: int = 3, refine: int | None = None, sure: float = 0.85
     ) -> None:
-        if not isinstance(network, ScaleChannelNetwork):
+        if not isinstance(network, ScaleChannelNetwork) or network.look != "centre":
             raise ValueError(
                 "coarse to fine is for networks of foveated scale channels (fovlse, fovmax, fovavg), "
                 f"not for a {type(network).__name__}"

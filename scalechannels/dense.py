@@ -21,13 +21,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from scalechannels.backbones.paper import stated
+from scalechannels.backbones.inference import evaluating, stated
 from scalechannels.backbones.sliding import Convolutional, convolutional
-from scalechannels.foveate import require_images
 from scalechannels.network import ScaleChannelNetwork
-from scalechannels.sampling import sample, taps
+from scalechannels.sampling import Outside, inside, require_images, triangle
 from scalechannels.scales import ScaleGrid
-from scalechannels.selection import _contributions
 
 TILE = 1024
 """Pixels along a tile of the image: what is held of all channels at once."""
@@ -101,7 +99,7 @@ class DenseNetwork(nn.Module):
         image (B,C,H,W) → for each σ: sampled at spacing σ → backbone slides → (h_σ, w_σ, K)
                         → interpolated on the common lattice → pool over scale → (B, K, h, w), (B, h, w)
 
-    network  its backbone has to slide (see `convolutional`); it is put into eval mode
+    network  its backbone has to slide (see `convolutional`); asked in eval mode, whatever mode it is in
     step     pixels between two points of the common lattice
     tile     the image is worked on in tiles of about so many pixels a side, so that memory stays bounded
 
@@ -127,9 +125,13 @@ class DenseNetwork(nn.Module):
         for name, value in {"step": step, "tile": tile}.items():
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} is a whole number of pixels, at least 1, got {value!r}")
-        self.network = network.eval()
-        self.step, self.tile = step, max(tile, step)
-        self.stride = self._slid(check=True).stride  # refuses what cannot slide
+        if network.everywhere is not None and network.everywhere.norm == "each":
+            raise ValueError(
+                "each channel of this network has a batch norm of its own: no one backbone slides"
+            )
+        self.network, self.step, self.tile = network, step, max(tile, step)
+        with evaluating(network):
+            self.stride = self._slid(check=True).stride  # refuses what cannot slide
 
     @property
     def grid(self) -> ScaleGrid:
@@ -139,12 +141,13 @@ class DenseNetwork(nn.Module):
     def forward(self, images: Tensor) -> DenseMap:
         """Pooled logits and selected scales of images (B, C, H, W) of any H and W."""
         require_images(images, stated(self.network.backbone, "channels"))
-        slid = self._slid()
         rows, columns = (
             torch.arange(0, side, self.step, dtype=torch.float64, device=images.device)
             for side in images.shape[2:]
         )
-        pooled = [self._pooled(slid, image, rows, columns) for image in images]
+        with evaluating(self.network):
+            slid = self._slid()
+            pooled = [self._pooled(slid, image, rows, columns) for image in images]
         logits, scales = (torch.stack(part) for part in zip(*pooled, strict=True))
         return DenseMap(logits.permute(0, 3, 1, 2), scales, rows, columns)
 
@@ -162,15 +165,17 @@ class DenseNetwork(nn.Module):
         if image.ndim != 3:
             raise ValueError(f"one image (C, H, W) is needed, got the shape {tuple(image.shape)}")
         require_images(image[None], stated(self.network.backbone, "channels"))
-        slid = self._slid()
-        ranges = (rows, columns)
         maps = []
-        for sigma in self.grid:
-            spans = [
-                lattice if part is None else lattice.over(*part)
-                for lattice, part in zip(self.lattice(sigma, image.shape[1:]), ranges, strict=True)
-            ]
-            maps.append(self._channel(slid, image, sigma, spans[0], spans[1]))
+        with evaluating(self.network):
+            slid = self._slid()
+            for sigma in self.grid:
+                high, wide = (
+                    lattice if part is None else lattice.over(*part)
+                    for lattice, part in zip(
+                        self.lattice(sigma, image.shape[1:]), (rows, columns), strict=True
+                    )
+                )
+                maps.append(self._channel(slid, image, sigma, high, wide))
         return maps
 
     def lattice(self, sigma: float, shape: tuple[int, ...] | torch.Size) -> tuple[Span, Span]:
@@ -246,15 +251,15 @@ class DenseNetwork(nn.Module):
                     wide.over(*map(float, columns[[0, -1]])),
                 )
             maps.append(self._channel(slid, image, sigma, high, wide))
-        sigmas = torch.tensor(self.grid.factors, dtype=torch.float32, device=image.device)
         logits, scales = [], []
         whole = torch.compiler.is_compiling()
         for part in [rows] if whole else rows.split(max(1, POOLED // len(columns))):
             channels = torch.stack([one.at(part, columns).flatten(0, 1) for one in maps], 1)  # (P, S, K)
-            pooled = self.network.pool(channels)  # (P, K)
-            strongest = _contributions(self.network.pool, channels, pooled.argmax(1)).argmax(1)  # (P,)
-            logits.append(pooled.view(part.shape[0], columns.shape[0], -1))
-            scales.append(sigmas[strongest].view(part.shape[0], columns.shape[0]))
+            said = self.network.explain_channels(channels)
+            if said.scales is None:
+                raise TypeError(f"{type(self.network.pool).__name__} does not say which scale decided")
+            logits.append(said.logits.view(part.shape[0], columns.shape[0], -1))
+            scales.append(said.scales.view(part.shape[0], columns.shape[0]))
         return torch.cat(logits), torch.cat(scales)
 
 
@@ -265,3 +270,55 @@ def _between(maps: Tensor, span: Span, positions: Tensor, dimension: int) -> Ten
     share = (steps - lower).to(maps.dtype).view((-1, 1, 1) if dimension == 0 else (-1, 1))
     below, above = ((lower.long() + k - span.first).clamp(0, span.count - 1) for k in (0, 1))
     return torch.lerp(maps.index_select(dimension, below), maps.index_select(dimension, above), share)
+
+
+class Taps(NamedTuple):
+    """Which pixels of an axis each sample reads, and with what weight."""
+
+    pixels: Tensor  # (m, T) int64
+    weight: Tensor  # (m, T) of the image's type; 0 where a constant takes the pixel's place
+
+
+def taps(
+    positions: Tensor,
+    sigma: float,
+    size: int,
+    *,
+    outside: Outside = "border",
+    antialias: bool = False,
+    dtype: torch.dtype = torch.float32,
+) -> Taps:
+    """The taps of samples at `positions` (m,) float64, spaced σ apart, along an axis of `size` pixels."""
+    width = max(1.0, sigma) if antialias else 1.0
+    reach = torch.arange(math.ceil(2 * width) + 1 if width > 1 else 2, device=positions.device)
+    first = (positions - width).floor() if width > 1 else positions.floor()
+    index = first.long()[:, None] + reach  # (m, T)
+    weight = triangle(positions[:, None] - index, width)
+    if outside == "constant":
+        weight = weight * ((index >= 0) & (index < size))
+    return Taps(inside(index, size, outside), weight.to(dtype))
+
+
+def sample(image: Tensor, rows: Taps, columns: Taps, *, outside: Outside, fill: float = 0.0) -> Tensor:
+    """The image (C, H, W) at the product of two axes of samples: (C, h, w)."""
+    if not torch.compiler.is_compiling():  # an exported graph knows no pixel numbers
+        (top, bottom), (left, right) = (
+            (int(axis.pixels.min()), int(axis.pixels.max()) + 1) for axis in (rows, columns)
+        )
+        image = image[:, top:bottom, left:right]
+        rows, columns = Taps(rows.pixels - top, rows.weight), Taps(columns.pixels - left, columns.weight)
+    if outside == "constant":
+        image = image - fill  # so that a weight of zero stands for the constant
+    image = _along(image, rows, 1)
+    image = _along(image, columns, 2)
+    return image + fill if outside == "constant" else image
+
+
+def _along(image: Tensor, axis: Taps, dimension: int) -> Tensor:
+    shape = (-1, 1) if dimension == 1 else (1, -1)
+    total: Tensor | None = None
+    for tap in range(axis.pixels.shape[1]):
+        part = image.index_select(dimension, axis.pixels[:, tap]) * axis.weight[:, tap].view(shape)
+        total = part if total is None else total.add_(part)
+    assert total is not None
+    return total

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from scalechannels.foveate import Outside, require_images, resample
+from scalechannels.sampling import Outside, require_images, resample
 from scalechannels.scales import ScaleGrid
 
 

@@ -1,42 +1,76 @@
-"""ScaleChannelNetwork = foveate -> backbone -> pool, and the paper's networks as short constructors."""
+"""ScaleChannelNetwork = look -> backbone -> pool, and the paper's networks as short constructors."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import Unpack
 
-from scalechannels.backbones.inference import binds_images, for_inference, in_pieces, require_logits
-from scalechannels.backbones.paper import CifarBackbone, ConvBackbone, mnist_backbone, stated
-from scalechannels.foveate import Foveate, Outside, require_images
-from scalechannels.pooling import ConcatScales, LogMeanExpOverScales, MaxOverScales, MeanOverScales
+from scalechannels.backbones.inference import (
+    binds_images,
+    evaluating,
+    for_inference,
+    in_pieces,
+    require_logits,
+    stated,
+)
+from scalechannels.backbones.paper import CifarBackbone, ConvBackbone, mnist_backbone
+from scalechannels.pooling import (
+    ConcatScales,
+    LogMeanExpOverScales,
+    MaxOverScales,
+    MeanOverScales,
+)
+from scalechannels.sampling import Foveate, Outside, require_images
 from scalechannels.saving.pretrained import Network
 from scalechannels.scales import ScaleGrid
+
+Look = Literal["centre", "everywhere"]
+Places = Literal["max", "mean", "logmeanexp"]
+Norm = Literal["joint", "each"]
 
 FOVEATED_AT_ONCE = 8
 """So many pieces of the backbone are foveated together: one sampling of many windows costs less than many."""
 
 
+class Explanation(NamedTuple):
+    """What a network says about images, and what decided it."""
+
+    logits: Tensor  # (B, K)
+    channels: Tensor | None = None  # (B, S, K): what each scale channel says; None without channels
+    contributions: Tensor | None = None  # (B, S): each channel's share in the winning class; see `pooling`
+    scales: Tensor | None = None  # (B,): σ of the channel that contributes most
+    places: Tensor | None = None  # (B, 2): row and column of the deciding window, where all were looked at
+
+
 class ScaleChannelNetwork(Network):
-    """One backbone looking through every scale's window, pooled over scale.
+    """One backbone that looks through a window of every scale, pooled over scale.
 
-        image (B,C,H,W) → Foveate → (B,S,C,n,n) → backbone on B·S → (B,S,K) → pool → logits (B,K)
+        look="centre"      image (B,C,H,W) → windows (B,S,C,n,n) → backbone → (B,S,K) → pool → logits (B,K)
+        look="everywhere"  image → rescaled by 1/σ → backbone slides → for each σ logits at its places
+                           (B,P_σ,K) → over places (B,S,K) → pool → logits (B,K)
 
-    backbone   any module that maps (N, C, n, n) to (N, K); all channels share its weights and batch norm
+    backbone   any module that maps (N, C, n, n) to (N, K); all channels share its weights and batch norm. To
+               look everywhere it needs a method logit_map, (N, C, H, W) to (N, K, h, w)
     grid       the scales of the channels
     pool       maps (B, S, K) to (B, K): one of scalechannels.pooling, or your own
     window     n
+    look       through windows about the centre of the image, or at every place
+    places     everywhere: what pools the places of a channel
     head       None: the backbone gives logits, which are pooled. A module (…, F) to (…, K): the backbone
                gives features, which are pooled, and the head classifies the pooled features
     outside, fill, antialias, blur   see Foveate
-    shifts     in eval mode every window is also seen so many pixels up, down, left and right, and a channel
-               says what the pool makes of these five; 0 for none. It takes five times as long
+    shifts     centre: in eval mode every window is also seen so many pixels up, down, left and right, and a
+               channel says what the pool makes of these five; 0 for none. It takes five times as long
+    margin, centred, drop_features, norm   everywhere: see `everywhere`
 
     Law: with a pool that is symmetric in the channels, scaling the object by the grid's ratio leaves the
     output unchanged. Limit: inside the grid's range, up to interpolation, and as far as the responses at the
-    grid's ends are small. Batch norm is shared: it sees all B·S windows of a batch as one.
+    grid's ends are small. Batch norm is shared: it sees all B·S windows of a batch as one. Everywhere, the
+    maximum over places adds robustness to translation, but the channels of fine scales look at more views of
+    the object than those of coarse scales, so the maximum over scale is not invariant.
     """
 
     def __init__(
@@ -46,17 +80,26 @@ class ScaleChannelNetwork(Network):
         pool: nn.Module,
         window: int = 28,
         *,
+        look: Look = "centre",
+        places: Places = "max",
         head: nn.Module | None = None,
         outside: Outside = "border",
         fill: float = 0.0,
         antialias: bool = False,
         blur: float | None = None,
         shifts: int = 0,
+        margin: int = 0,
+        centred: bool = False,
+        drop_features: bool = False,
+        norm: Norm | None = None,
     ) -> None:
         super().__init__()
         for name, part in {"backbone": backbone, "pool": pool}.items():
             if not isinstance(part, nn.Module):
                 raise TypeError(f"the {name} is a torch module, such as MaxOverScales(), got {part!r}")
+        for name, value, choices in (("look", look, Look), ("places", places, Places)):
+            if value not in get_args(choices):
+                raise ValueError(f"{name} is one of {get_args(choices)}, got {value!r}")
         wanted = stated(backbone, "window")
         if wanted is not None and wanted != window:
             raise ValueError(f"this backbone takes windows of {wanted} pixels, the network gives {window}")
@@ -67,10 +110,26 @@ class ScaleChannelNetwork(Network):
         if shifts and isinstance(pool, ConcatScales):
             raise ValueError("shifted windows are pooled as channels are, which a concatenation cannot do")
         self.foveate = Foveate(grid, window, outside=outside, fill=fill, antialias=antialias, blur=blur)
-        self.shifts = shifts
+        self.look, self.shifts = look, shifts
         self.wider: Foveate | None = None  # what shifted windows are cut from
         if shifts:
             self.wider = Foveate(**{**self.foveate.arguments(), "grid": grid, "window": window + 2 * shifts})
+        sliding: dict[str, Any] = {
+            "margin": margin,
+            "centred": centred,
+            "drop_features": drop_features,
+            "norm": norm,
+        }
+        self.everywhere: Any = None
+        if look == "everywhere":
+            if head is not None or shifts or blur is not None:
+                raise ValueError("a network that looks everywhere has no head, shifts or blur")
+            from scalechannels.everywhere import Everywhere
+
+            self.everywhere = Everywhere(self.foveate, backbone, places, **sliding)
+            self.norms = self.everywhere.norms  # theirs are weights of the network
+        elif any(sliding.values()):
+            raise ValueError(f'{", ".join(sliding)} are for look="everywhere"')
         # Small 3x3 convolutions are faster in this layout, on CPUs by a quarter and more.
         self.backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.pool, self.head = pool, head
@@ -81,15 +140,48 @@ class ScaleChannelNetwork(Network):
 
     def forward(self, images: Tensor, centres: Tensor | None = None) -> Tensor:
         """Logits (B, K) of images (B, C, H, W) of any H and W; `centres` (B, 2) as in Foveate."""
-        self._check(images)
+        self._check(images, centres)
         return in_pieces(self._logits, images, centres, self._pixels(images), training=binds_images(self))
 
     def channel_logits(self, images: Tensor, centres: Tensor | None = None) -> Tensor:
         """What each channel says before pooling: (B, S, K)."""
-        self._check(images)
-        pixels = self._pixels(images)
-        channels = in_pieces(self._channels, images, centres, pixels, training=binds_images(self))
+        channels = self._outputs(images, centres)
         return channels if self.head is None else self.head(channels)
+
+    def explain(self, images: Tensor, centres: Tensor | None = None) -> Explanation:
+        """Logits, each channel's logits and contribution, the deciding scale and place, from one pass.
+
+        Law: in eval mode, whatever mode the network is in; the logits are those of `forward` then.
+        """
+        with evaluating(self):
+            if self.everywhere is None:
+                return self.explain_channels(self._outputs(images, centres))
+            self._check(images, centres)
+            pixels = self.everywhere.pixels(images)
+            found = in_pieces(
+                lambda part, _: self.everywhere.found(part, self.backbone),
+                images,
+                None,
+                pixels,
+                training=binds_images(self),
+            )
+            said = self.explain_channels(found[..., 0])  # found: (B, S, K, 3)
+            if said.contributions is None:
+                return said
+            strongest, winner = said.contributions.argmax(1), said.logits.argmax(1)  # (B,) each
+            at = (strongest * found.shape[2] + winner)[:, None, None].expand(-1, 1, 2)
+            return said._replace(places=found[..., 1:].flatten(1, 2).gather(1, at)[:, 0])
+
+    def explain_channels(self, channels: Tensor) -> Explanation:
+        """The same from what the channels of any N windows gave: (N, S, K), or features (N, S, F)."""
+        logits = self.pool_channels(channels)
+        if self.head is not None:  # whose channels do not add up to the answer
+            return Explanation(logits, self.head(channels))
+        if not hasattr(self.pool, "contributions"):
+            return Explanation(logits, channels)
+        contributions: Tensor = self.pool.contributions(channels, logits.argmax(1))  # type: ignore[operator]
+        scales = self.grid.scales.to(logits.device)[contributions.argmax(1)]
+        return Explanation(logits, channels, contributions, scales)
 
     def pool_channels(self, channels: Tensor) -> Tensor:
         """Channel outputs (B, S, K or F) to logits (B, K)."""
@@ -103,7 +195,14 @@ class ScaleChannelNetwork(Network):
     def _logits(self, images: Tensor, centres: Tensor | None) -> Tensor:
         return self.pool_channels(self._channels(images, centres))
 
+    def _outputs(self, images: Tensor, centres: Tensor | None) -> Tensor:
+        self._check(images, centres)
+        return in_pieces(self._channels, images, centres, self._pixels(images), training=binds_images(self))
+
     def _channels(self, images: Tensor, centres: Tensor | None) -> Tensor:
+        """What the backbone gives in each channel: (B, S, K or F)."""
+        if self.everywhere is not None:
+            return self.everywhere(images, self.backbone)
         return self._look(images, centres)
 
     def _look(self, images: Tensor, centres: Tensor | None, channels: Tensor | None = None) -> Tensor:
@@ -112,9 +211,9 @@ class ScaleChannelNetwork(Network):
             return self._backbone(self.foveate(images, centres, channels))
         wide = self.wider(images, centres, channels)  # (B, S, C, n + 2·shifts, n + 2·shifts)
         s, n = self.shifts, self.foveate.window
-        places = ((s, s), (0, s), (2 * s, s), (s, 0), (s, 2 * s))
-        windows = torch.stack([wide[..., y : y + n, x : x + n] for y, x in places], 2)  # (B, S, 5, C, n, n)
-        outputs = self._backbone(windows.flatten(1, 2)).unflatten(1, (-1, len(places)))  # (B, S, 5, K)
+        corners = ((s, s), (0, s), (2 * s, s), (s, 0), (s, 2 * s))
+        windows = torch.stack([wide[..., y : y + n, x : x + n] for y, x in corners], 2)  # (B, S, 5, C, n, n)
+        outputs = self._backbone(windows.flatten(1, 2)).unflatten(1, (-1, len(corners)))  # (B, S, 5, K)
         return self.pool(outputs.flatten(0, 1)).unflatten(0, outputs.shape[:2])
 
     def _backbone(self, stack: Tensor) -> Tensor:
@@ -143,11 +242,15 @@ class ScaleChannelNetwork(Network):
             ) from error
         return outputs.view(B, S, -1)  # (B, S, K)
 
-    def _check(self, images: Tensor) -> None:
+    def _check(self, images: Tensor, centres: Tensor | None) -> None:
         require_images(images, stated(self.backbone, "channels"))
+        if centres is not None and self.everywhere is not None:
+            raise ValueError("a network that looks everywhere takes no centres")
 
     def _pixels(self, images: Tensor) -> int:
         """An image's weight in a piece: its windows are small beside what the backbone makes of them."""
+        if self.everywhere is not None:
+            return self.everywhere.pixels(images)
         windows = len(self.grid) * (5 if self.shifts else 1)
         return max(1, windows * images.shape[1] * self.foveate.window**2 // FOVEATED_AT_ONCE)
 
@@ -159,6 +262,7 @@ class ScaleChannelNetwork(Network):
             "head": self.head,
             **self.foveate.arguments(),
             **({"shifts": self.shifts} if self.shifts else {}),
+            **({} if self.everywhere is None else {"look": self.look, **self.everywhere.arguments()}),
         }
 
 
@@ -200,6 +304,33 @@ def fovlse(grid: ScaleGrid, **options: Unpack[PaperOptions]) -> ScaleChannelNetw
 def fovconc(grid: ScaleGrid, **options: Unpack[PaperOptions]) -> ScaleChannelNetwork:
     """The paper's FovConc: a dense layer over the concatenated logits."""
     return paper_network(grid, ConcatScales(len(grid), options.get("classes", 10)), **options)
+
+
+def swmax(
+    grid: ScaleGrid,
+    *,
+    channels: int = 1,
+    classes: int = 10,
+    window: int = 28,
+    batch_norm: bool = False,
+    norm: Norm | None = None,
+    margin: int = 0,
+    centred: bool = False,
+    drop_features: bool = False,
+) -> ScaleChannelNetwork:
+    """The paper's SWMax: maximum over places, then over scales; without batch norm, which harms it."""
+    with_norm = batch_norm or norm == "joint"
+    return ScaleChannelNetwork(
+        mnist_backbone(window=window, channels=channels, classes=classes, batch_norm=with_norm),
+        grid,
+        MaxOverScales(),
+        window,
+        look="everywhere",
+        margin=margin,
+        centred=centred,
+        drop_features=drop_features,
+        norm=norm,
+    )
 
 
 def paper_network(

@@ -1,21 +1,42 @@
-"""The plain CNN beside the scale-channel networks: one look at the whole image, at one scale."""
+"""The plain CNN beside the scale-channel networks: it sees the whole image at one scale.
+
+`averaged_over_scales` is what one would do without scale channels: test it on zoomed images, and average.
+
+    image (B,C,H,W) → zoomed by every factor (B,S,C,n,n) → CNN on B·S → softmax → mean over S → its log (B,K)
+
+In the words of this library that is a scale-channel network whose window is the CNN's whole image, whose
+pooling is the mean of probabilities, and whose weights come from training without channels: the CNN was never
+trained on objects of another size, and is often sure of them, and wrong.
+"""
 
 from __future__ import annotations
 
-from typing import Any, get_args
+import math
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from scalechannels.backbones.inference import binds_images, for_inference, in_pieces, require_logits
-from scalechannels.backbones.paper import CifarBackbone, ConvBackbone, stated
-from scalechannels.foveate import require_images
-from scalechannels.network import Data
+from scalechannels.backbones.inference import (
+    binds_images,
+    evaluating,
+    for_inference,
+    in_pieces,
+    require_logits,
+    stated,
+)
+from scalechannels.backbones.paper import CifarBackbone, ConvBackbone
+from scalechannels.network import Data, Explanation, ScaleChannelNetwork
+from scalechannels.pooling import MeanProbabilityOverScales
+from scalechannels.sampling import Outside, require_images
 from scalechannels.saving.pretrained import Network
+from scalechannels.scales import ScaleGrid
 
 
 class PlainNetwork(Network):
     """A backbone applied to whole images (B, C, H, W), checked and saved as the other networks are."""
+
+    look: Literal["whole"] = "whole"
 
     def __init__(self, backbone: nn.Module) -> None:
         super().__init__()
@@ -39,6 +60,11 @@ class PlainNetwork(Network):
             training=binds_images(self),
         )
 
+    def explain(self, images: Tensor) -> Explanation:
+        """The logits in eval mode, whatever mode the network is in; there are no channels."""
+        with evaluating(self):
+            return Explanation(self(images))
+
     def arguments(self) -> dict[str, Any]:
         return {"backbone": self.backbone}
 
@@ -57,3 +83,46 @@ def cnn(
     if data == "cifar10":
         return PlainNetwork(CifarBackbone(channels=3 if channels is None else channels, classes=classes))
     raise ValueError(f"data is one of {get_args(Data)}, got {data!r}")
+
+
+def averaged_over_scales(
+    network: PlainNetwork,
+    sizes: ScaleGrid,
+    training_size: float,
+    *,
+    window: int | None = None,
+    outside: Outside = "border",
+    antialias: bool = False,
+) -> ScaleChannelNetwork:
+    """A plain CNN that learnt objects of one size, averaged over the factors that bring `sizes` back to it.
+
+    Sizes and training size are in one unit of your choice: for MNIST Large Scale, a CNN that learnt size 2
+    and is tested from 1/2 to 8 takes ScaleGrid(0.5, 8, ratio=2**0.25) and 2; its factors are 1/4 to 4. The
+    weights are shared, not copied.
+
+    window     the side of the images that the CNN learnt from; may be left out where its backbone says it
+    outside, antialias   see Foveate; zoomed out, most of what the CNN sees lies outside the image
+
+    Law: with the one factor 1 it is the CNN, its logits normalised to log-probabilities.
+    """
+    if not isinstance(network, PlainNetwork):
+        raise TypeError(
+            f"a PlainNetwork is averaged over scales, such as cnn(), got {type(network).__name__}"
+        )
+    if not isinstance(sizes, ScaleGrid):
+        raise TypeError(
+            f"sizes are a ScaleGrid, such as ScaleGrid(0.5, 8, ratio=2**0.25), got {type(sizes).__name__}"
+        )
+    if not (training_size > 0 and math.isfinite(training_size)):
+        raise ValueError(f"the training size is a positive, finite number, got {training_size}")
+    backbone = network.backbone
+    side = window if window is not None else stated(backbone, "window")
+    if side is None:
+        raise ValueError(
+            f"{type(backbone).__name__} takes images of any size: give window=, the side of the images that "
+            "it learnt from"
+        )
+    factors = ScaleGrid.of(*(size / training_size for size in sizes))
+    return ScaleChannelNetwork(
+        backbone, factors, MeanProbabilityOverScales(), side, outside=outside, antialias=antialias
+    )

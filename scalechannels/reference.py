@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from scalechannels.foveate import Outside
+from scalechannels.sampling import Outside
 from scalechannels.scales import ScaleGrid
 
 

@@ -1,69 +1,323 @@
-"""Samples of an image at any positions along its two axes, exact in images of any size.
+"""Images to windows: the one home of the centre, border, mirror and interpolation conventions.
 
-The conventions are those of `foveate` (bilinear or anti-aliased, border, reflect or constant); the positions
-here are float64 whatever the image is, and only the pixels that are needed are touched, so that a tile of a
-large image costs what a small image costs.
+Convention: output pixel j of channel σ, in a window of n pixels, samples the input at
+
+    c + σ·(j − (n − 1)/2),    c = (H − 1)/2 unless centres are given,
+
+in pixel-centre coordinates (pixel i covers [i − 1/2, i + 1/2]). No size is rounded, so σ = 1 is the plain
+central crop where H − n is even, and scaling an image by σ shifts the stack exactly on an ideal signal.
+
+Beyond the image (`inside`): its nearest border pixel, the image mirrored, or a constant. Between the pixels
+(`triangle`): bilinear, or a triangle as wide as the spacing of the samples, which averages what they skip.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, Literal, get_args
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
-from scalechannels.foveate import Outside, _fold
+from scalechannels.scale_space import discrete_gaussian_kernel, discrete_gaussian_kernels
+from scalechannels.scales import ScaleGrid
 
-
-class Taps(NamedTuple):
-    """Which pixels of an axis each sample reads, and with what weight."""
-
-    pixels: Tensor  # (m, T) int64
-    weight: Tensor  # (m, T) of the image's type; 0 where a constant takes the pixel's place
+Outside = Literal["border", "reflect", "constant"]
 
 
-def taps(
-    positions: Tensor,
-    sigma: float,
-    size: int,
-    *,
-    outside: Outside = "border",
-    antialias: bool = False,
-    dtype: torch.dtype = torch.float32,
-) -> Taps:
-    """The taps of samples at `positions` (m,) float64, spaced σ apart, along an axis of `size` pixels."""
-    width = max(1.0, sigma) if antialias else 1.0
-    reach = torch.arange(math.ceil(2 * width) + 1 if width > 1 else 2, device=positions.device)
-    first = (positions - width).floor() if width > 1 else positions.floor()
-    index = first.long()[:, None] + reach  # (m, T)
-    weight = (1 - (positions[:, None] - index).abs() / width).clamp_min(0)
-    weight = weight / weight.sum(1, keepdim=True)
-    if outside == "constant":
-        weight = weight * ((index >= 0) & (index < size))
-    return Taps(_fold(index, size, outside), weight.to(dtype))
+class Foveate(nn.Module):
+    """Images (B, C, H, W) to a stack of windows (B, S, C, n, n), one for each scale of the grid.
 
+    grid       the scales of the channels
+    window     n, the side of every window in pixels
+    outside    what is seen beyond the image: its nearest "border" pixel, the image "reflect"ed (the edge
+               pixel is not repeated), or a "constant", `fill`
+    antialias  False: bilinear, as in the paper. True: triangle of half-width max(1, σ) input pixels, so that
+               a coarse channel averages what it skips
+    blur       None, or a variance in squared window pixels: every channel is smoothed until its
+               interpolation blur and the added one sum to it (channels already beyond it stay as they are).
+               Bilinear windows have about 1/(6σ²), anti-aliased ones about 1/6 for σ >= 1, and σ = 1 has 0
+               where it is a plain crop: that jump is the bias towards channel 1 that the paper observed
 
-def sample(image: Tensor, rows: Taps, columns: Taps, *, outside: Outside, fill: float = 0.0) -> Tensor:
-    """The image (C, H, W) at the product of two axes of samples: (C, h, w)."""
-    if not torch.compiler.is_compiling():  # an exported graph knows no pixel numbers
-        (top, bottom), (left, right) = (
-            (int(axis.pixels.min()), int(axis.pixels.max()) + 1) for axis in (rows, columns)
+    Law: a signal enlarged by σ about the centre looks in channel σ as the original does in channel 1.
+    Limit: up to interpolation error, and only while the window sees no border.
+    """
+
+    spacing: Tensor
+
+    def __init__(
+        self,
+        grid: ScaleGrid,
+        window: int = 28,
+        *,
+        outside: Outside = "border",
+        fill: float = 0.0,
+        antialias: bool = False,
+        blur: float | None = None,
+    ) -> None:
+        super().__init__()
+        if not isinstance(grid, ScaleGrid):
+            raise TypeError(
+                f"a ScaleGrid is needed, got {type(grid).__name__}; ScaleGrid.of(1, 2, 4) makes one"
+            )
+        if not isinstance(window, int) or window < 1:
+            raise ValueError(f"the window is a whole number of pixels, at least 1, got {window!r}")
+        if outside not in get_args(Outside):
+            raise ValueError(f"outside is one of {get_args(Outside)}, got {outside!r}")
+        if blur is not None and not (blur > 0 and math.isfinite(blur)):
+            raise ValueError(f"blur is a positive variance in squared window pixels or None, got {blur!r}")
+        self.grid, self.window, self.outside, self.fill = grid, window, outside, fill
+        self.antialias, self.blur = antialias, blur
+        self.register_buffer("spacing", _spacing(grid), persistent=False)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Foveate:
+        """Follow the module to another device, but never to fewer digits: coordinates must stay exact."""
+        super()._apply(fn, recurse)
+        self.spacing = _spacing(self.grid, self.spacing.device)
+        return self
+
+    def forward(
+        self, images: Tensor, centres: Tensor | None = None, channels: Tensor | None = None
+    ) -> Tensor:
+        """Windows (B, S, C, n, n); `centres` (B, 2) are rows and columns, by default the image's centre.
+
+        `channels` are places in the grid, (R,) or (B, R), for each image its own: the windows of these alone.
+        """
+        require_images(images)
+        if channels is not None and (
+            channels.ndim == 0 or tuple(channels.shape[:-1]) not in ((), (images.shape[0],))
+        ):
+            raise ValueError(
+                f"channels need the shape (R,) or ({images.shape[0]}, R), R places in the grid, "
+                f"got {tuple(channels.shape)}"
+            )
+        if centres is not None and (centres.ndim != 2 or tuple(centres.shape) != (images.shape[0], 2)):
+            raise ValueError(
+                f"centres need the shape ({images.shape[0]}, 2), a row and a column for each image, "
+                f"got {tuple(centres.shape)}"
+            )
+        return resample(
+            images,
+            self.grid,
+            (self.window, self.window),
+            centres=centres,
+            outside=self.outside,
+            fill=self.fill,
+            antialias=self.antialias,
+            blur=self.blur,
+            spacing=self.spacing if channels is None else self.spacing[channels],
         )
-        image = image[:, top:bottom, left:right]
-        rows, columns = Taps(rows.pixels - top, rows.weight), Taps(columns.pixels - left, columns.weight)
-    if outside == "constant":
-        image = image - fill  # so that a weight of zero stands for the constant
-    image = _along(image, rows, 1)
-    image = _along(image, columns, 2)
-    return image + fill if outside == "constant" else image
+
+    def arguments(self) -> dict[str, Any]:
+        return {
+            "window": self.window,
+            "outside": self.outside,
+            "fill": self.fill,
+            "antialias": self.antialias,
+            "blur": self.blur,
+        }
+
+    def extra_repr(self) -> str:
+        return ", ".join(
+            f"{name}={value!r}" for name, value in {"grid": self.grid, **self.arguments()}.items()
+        )
 
 
-def _along(image: Tensor, axis: Taps, dimension: int) -> Tensor:
-    shape = (-1, 1) if dimension == 1 else (1, -1)
-    total: Tensor | None = None
-    for tap in range(axis.pixels.shape[1]):
-        part = image.index_select(dimension, axis.pixels[:, tap]) * axis.weight[:, tap].view(shape)
-        total = part if total is None else total.add_(part)
-    assert total is not None
-    return total
+def resample(
+    images: Tensor,
+    grid: ScaleGrid,
+    size: tuple[int, int],
+    *,
+    centres: Tensor | None = None,
+    outside: Outside = "border",
+    fill: float = 0.0,
+    antialias: bool = False,
+    blur: float | None = None,
+    spacing: Tensor | None = None,
+) -> Tensor:
+    """Images (B, C, H, W) sampled at spacing σ about the centre: (B, S, C, *size). See Foveate.
+
+    `spacing` is the grid as a tensor that is already on the images' device: a captured CUDA graph must not
+    copy from the host. It may be a part (R,) of the grid, or each image's own part (B, R).
+    """
+    dtype = images.dtype
+    # Coordinates need more digits than half precision has: sample in float32, then come back.
+    exact = images if dtype in (torch.float32, torch.float64) else images.float()
+    if outside == "constant":  # one ring of the constant, whose border then goes on for ever
+        exact = F.pad(exact, (1, 1, 1, 1), value=fill)
+        centres = None if centres is None else centres + 1
+    weighted = antialias or blur is not None
+    if weighted and centres is None and not torch.compiler.is_compiling():  # a graph keeps a free size
+        exact = _within_reach(exact, grid, size, blur)
+    axes = [
+        _Axis(
+            exact,
+            _spacing(grid, images.device) if spacing is None else spacing,
+            axis,
+            length,
+            None if centres is None else centres[:, axis],
+        )
+        for axis, length in enumerate(size)
+    ]
+    with torch.autocast(images.device.type, enabled=False):
+        if weighted:
+            stack = _weighted(exact, grid, axes, outside, antialias, blur)
+        else:
+            stack = _bilinear(exact, axes, outside)
+    return stack.to(dtype)  # (B, S, C, *size)
+
+
+def require_images(images: Tensor, channels: int | None = None) -> None:
+    """A clear error unless images are a non-empty floating (B, C, H, W), with C = channels if given."""
+    if not isinstance(images, Tensor):
+        raise TypeError(f"images are a torch.Tensor (B, C, H, W), got {type(images).__name__}")
+    if images.ndim != 4:
+        raise ValueError(f"images need four dimensions (B, C, H, W), got the shape {tuple(images.shape)}")
+    if not images.is_floating_point():
+        raise TypeError(f"images need a floating type, got {images.dtype}; convert with images.float() / 255")
+    if 0 in images.shape:
+        raise ValueError(f"images must not be empty, got the shape {tuple(images.shape)}")
+    if channels is not None and images.shape[1] != channels:
+        raise ValueError(f"the network takes images of {channels} channels, got {images.shape[1]}")
+
+
+def _spacing(grid: ScaleGrid, device: torch.device | None = None) -> Tensor:
+    return torch.tensor(grid.factors, dtype=torch.float64, device=device)  # (S,)
+
+
+class _Axis:
+    """One axis of the sampling lattice: where each output pixel of each channel looks."""
+
+    def __init__(
+        self, images: Tensor, spacing: Tensor, axis: int, length: int, centre: Tensor | None
+    ) -> None:
+        self.size = images.shape[2 + axis]
+        self.length, self.centred = length, centre is None
+        kind: dict[str, Any] = {"dtype": images.dtype, "device": images.device}
+        self.spacing = spacing.to(**kind)[..., None]  # (S, 1) or (B, S, 1)
+        middle = torch.full((1,), (self.size - 1) / 2, **kind) if centre is None else centre.to(**kind)
+        self.centre = middle[:, None, None]  # (b, 1, 1), b = 1 or B
+
+    def positions(self, margin: int = 0) -> Tensor:
+        """Input coordinates (b, S, length + 2·margin); the margin continues the lattice on both sides."""
+        kind: dict[str, Any] = {"dtype": self.spacing.dtype, "device": self.spacing.device}
+        steps = torch.arange(-margin, self.length + margin, **kind) - (self.length - 1) / 2
+        return self.centre + self.spacing * steps
+
+
+def _bilinear(images: Tensor, axes: list[_Axis], outside: Outside) -> Tensor:
+    B, C = images.shape[:2]
+    down, across = axes
+    lattice = grid_lattice(down.positions(), across.positions(), (down.size, across.size))
+    b, S, h, w = lattice.shape[:4]
+    sampled = F.grid_sample(
+        images,
+        lattice.reshape(b, S * h, w, 2).expand(B, -1, -1, -1),
+        mode="bilinear",
+        padding_mode="reflection" if outside == "reflect" else "border",
+        align_corners=True,
+    )  # (B, C, S·h, w)
+    return sampled.view(B, C, S, h, w).transpose(1, 2)
+
+
+def _weighted(
+    images: Tensor, grid: ScaleGrid, axes: list[_Axis], outside: Outside, antialias: bool, blur: float | None
+) -> Tensor:
+    """The same lattice by dense weights, which can hold any kernel; separable, so one matrix an axis."""
+    rows, columns = (_weights(axis, grid, outside, antialias, blur) for axis in axes)  # (b, S, h, H) …
+    if len(rows) > 1:
+        return torch.einsum("bshy,bcyx,bswx->bschw", rows, images, columns)
+    parts = []
+    for channels, widest in _parts(axes[0]):
+        down, across = (
+            slice(None) if widest is None else _reached(axis.size, axis.length, widest, blur) for axis in axes
+        )
+        of_rows, of_columns = rows[0, channels, :, down], columns[0, channels, :, across]
+        parts.append(torch.einsum("shy,bcyx,swx->bschw", of_rows, images[:, :, down, across], of_columns))
+    return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+
+
+def _parts(axis: _Axis) -> list[tuple[slice, float | None]]:
+    """Neighbouring channels that are multiplied together, each part with the largest σ in it.
+
+    A channel of small σ reaches a small part of the image, and dense weights would multiply the rest by zero.
+    None: any pixel may be reached, or the scales are known to a graph or a GPU alone, which has no need.
+    """
+    spacing = axis.spacing[..., 0]  # (S,) or (B, S)
+    on_cpu = spacing.device.type == "cpu" and not torch.compiler.is_compiling()
+    if not on_cpu or not axis.centred or spacing.ndim > 1:
+        return [(slice(None), None)]
+    factors = spacing.tolist()
+    octaves: list[list[int]] = []  # the channels of each; alone, more calls would cost what they save
+    for channel, sigma in enumerate(factors):
+        if octaves and 1 <= sigma / factors[octaves[-1][0]] < 1.999:
+            octaves[-1].append(channel)
+        else:
+            octaves.append([channel])
+    return [(slice(one[0], one[-1] + 1), max(factors[channel] for channel in one)) for one in octaves]
+
+
+def _within_reach(images: Tensor, grid: ScaleGrid, size: tuple[int, int], blur: float | None) -> Tensor:
+    """The images without what no window reaches."""
+    down, across = (
+        _reached(pixels, length, grid.maximum, blur)
+        for pixels, length in zip(images.shape[2:], size, strict=True)
+    )
+    return images[:, :, down, across]
+
+
+def _reached(pixels: int, length: int, sigma: float, blur: float | None) -> slice:
+    """Which pixels of an axis the window of scale σ about its centre can read.
+
+    As many are left out on both sides, so that the centre stays the centre.
+    """
+    margin = 0 if blur is None else len(discrete_gaussian_kernel(blur)) // 2
+    reach = sigma * ((length - 1) / 2 + margin) + max(1.0, sigma) + 1
+    spare = max(0, math.floor((pixels - 1) / 2 - reach))
+    return slice(spare, pixels - spare)
+
+
+def _weights(axis: _Axis, grid: ScaleGrid, outside: Outside, antialias: bool, blur: float | None) -> Tensor:
+    """Row j of channel s holds the weight of every input pixel in output pixel j: (b, S, length, size)."""
+    margin = 0 if blur is None else len(discrete_gaussian_kernel(blur)) // 2
+    positions = axis.positions(margin)[..., None]  # (b, S, m, 1)
+    widest = max(1.0, grid.maximum) if antialias else 1.0
+    half_width = axis.spacing.clamp_min(1)[..., None] if antialias else 1.0
+    reach = torch.arange(math.ceil(2 * widest) + 1, dtype=positions.dtype, device=positions.device)
+    taps = (positions - half_width).floor() + reach  # (b, S, m, T)
+    weights = triangle(positions - taps, half_width)
+    matrix = torch.zeros(*weights.shape[:3], axis.size, dtype=weights.dtype, device=weights.device)
+    matrix = matrix.scatter_add(3, inside(taps.long(), axis.size, outside), weights)
+    if blur is None:
+        return matrix
+    spread = (weights * (taps - (weights * taps).sum(-1, keepdim=True)) ** 2).sum(-1)  # (b, S, m)
+    missing = (blur - spread.mean(2) / axis.spacing[..., 0] ** 2).clamp_min(0)  # (b, S), each image its own
+    kernels = discrete_gaussian_kernels(missing.flatten(), margin).to(matrix)  # (b·S, 2·margin + 1)
+    kernels = kernels.view(*missing.shape, -1)  # (b, S, 2·margin + 1)
+    return torch.einsum("bsjxk,bsk->bsjx", matrix.unfold(2, 2 * margin + 1, 1), kernels)
+
+
+def triangle(distances: Tensor, half_width: Tensor | float) -> Tensor:
+    """The weights of pixels at these distances (…, T) from a sample, summing to 1; half-width 1: bilinear."""
+    weights = (1 - distances.abs() / half_width).clamp_min(0)
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def inside(pixels: Tensor, size: int, outside: Outside) -> Tensor:
+    """Pixel indices beyond the image brought back into it; of a constant, its ring around the image."""
+    return mirrored(pixels, size) if outside == "reflect" else pixels.clamp(0, size - 1)
+
+
+def mirrored(pixels: Tensor, size: int | Tensor) -> Tensor:
+    """Indices brought back into 0 … size − 1 by mirroring; the edge pixel is not repeated."""
+    last = size - 1
+    period = pixels.new_ones(()) * 2 * last  # a tensor: ONNX export with a free size needs one
+    beyond = pixels.remainder(period + (period == 0)) - last  # a single pixel is its own mirror
+    return last - torch.maximum(beyond, -beyond)  # with abs it would not compile
+
+
+def grid_lattice(rows: Tensor, columns: Tensor, size: tuple[int, int]) -> Tensor:
+    """Positions (…, h) and (…, w) in images of this size as the lattice (…, h, w, 2) of `grid_sample`."""
+    y, x = (at * (2 / max(side - 1, 1)) - 1 for at, side in zip((rows, columns), size, strict=True))
+    return torch.stack(torch.broadcast_tensors(x[..., None, :], y[..., :, None]), dim=-1)

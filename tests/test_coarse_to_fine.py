@@ -258,7 +258,7 @@ def test_weights_are_shared_and_selection_works() -> None:
     [
         (lambda: fovconc(GRID), {}, "symmetric.*ConcatScales"),
         (lambda: cnn(), {}, "foveated scale channels.*PlainNetwork"),
-        (lambda: swmax(GRID), {}, "foveated scale channels.*SlidingWindowNetwork"),
+        (lambda: swmax(GRID), {}, "foveated scale channels"),
         (lambda: fovlse(GRID), {"step": 0}, "step.*at least 1, got 0"),
         (lambda: fovlse(GRID), {"step": 1.5}, "step.*got 1.5"),
         (lambda: fovlse(GRID), {"refine": -1}, "refine.*at least 0, got -1"),

@@ -18,6 +18,7 @@ from scalechannels import (
     MeanOverScales,
     ScaleChannelNetwork,
     ScaleGrid,
+    cnn,
     fovavg,
     fovconc,
     fovlse,
@@ -26,8 +27,7 @@ from scalechannels import (
 )
 from scalechannels.backbones.paper import CifarBackbone, ConvBackbone
 from scalechannels.backbones.sliding import convolutional
-from scalechannels.dense import DenseNetwork
-from scalechannels.sampling import sample, taps
+from scalechannels.dense import DenseNetwork, sample, taps
 
 GRID = ScaleGrid(0.5, 4, ratio=2**0.5)
 
@@ -300,8 +300,10 @@ def test_a_logit_map_without_a_stride_is_refused() -> None:
 
 
 def test_networks_that_have_no_dense_map_are_refused() -> None:
-    with pytest.raises(TypeError, match="need a ScaleChannelNetwork, got SlidingWindowNetwork"):
-        DenseNetwork(swmax(GRID))
+    with pytest.raises(TypeError, match="need a ScaleChannelNetwork, got PlainNetwork"):
+        DenseNetwork(cnn())
+    with pytest.raises(ValueError, match="each channel of this network has a batch norm of its own"):
+        DenseNetwork(swmax(GRID, norm="each"))
     with pytest.raises(ValueError, match="a network with blur has no dense map"):
         DenseNetwork(fovavg(GRID, blur=0.8))
     headed = ScaleChannelNetwork(ConvBackbone(classes=5), GRID, MaxOverScales(), head=nn.Linear(5, 3))

@@ -22,7 +22,7 @@ from scalechannels import (
     selected_scale,
     swmax,
 )
-from scalechannels.selection import channel_contributions
+from scalechannels.network import paper_network
 
 # Three channels, two classes. Class 0: 1, −5, 2; class 1: 0, 3, 4.
 CHANNELS = torch.tensor([[[1.0, 0.0], [-5.0, 3.0], [2.0, 4.0]]])
@@ -33,6 +33,10 @@ class Median(nn.Module):
 
     def forward(self, channels: Tensor) -> Tensor:
         return channels.median(1).values
+
+
+def channel_contributions(pool, channels):
+    return pool.contributions(channels, pool(channels).argmax(1))
 
 
 def close(actual: Tensor, expected: list[float]) -> None:
@@ -98,7 +102,7 @@ def test_the_winner_is_that_of_the_whole_network_not_of_a_channel():
 
 def test_where_no_definition_exists_it_says_so():
     with pytest.raises(TypeError, match="no definition of a channel's contribution is known for Median"):
-        channel_contributions(Median(), CHANNELS)
+        scale_contributions(paper_network(ScaleGrid.of(1), Median()), torch.randn(1, 1, 30, 30))
     net = ScaleChannelNetwork(
         fovavg(ScaleGrid.of(1)).backbone, ScaleGrid.of(1), MaxOverScales(), head=nn.Linear(10, 2)
     )

@@ -1,17 +1,18 @@
-"""The networks inside a scale channel, and the plain CNN beside them. They know nothing of scales.
+"""The paper's networks inside a scale channel, and the plain CNN beside them. They know nothing of scales.
 
-A backbone maps windows (N, C, n, n) to logits (N, K). Those of the paper can also slide: `logit_map` applies
+A backbone maps windows (N, C, n, n) to logits (N, K). The MNIST network can also slide: `logit_map` applies
 the dense layers as convolutions and gives logits at every place of a larger image.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.fusion import fuse_conv_bn_weights
+
+from scalechannels.backbones.inference import Backbone, fold
 
 
 def conv_block(
@@ -22,85 +23,6 @@ def conv_block(
     if batch_norm:
         layers.append(nn.BatchNorm2d(outputs))
     return nn.Sequential(*layers, nn.ReLU(inplace=True))
-
-
-def fold(blocks: nn.Sequential) -> Callable[[Tensor], Tensor]:
-    """Blocks with batch norm folded into the convolutions: a third less time on a CPU.
-
-    In eval mode batch norm is a fixed factor and shift for each feature, which the convolution's weights can
-    hold. Law: equal to the blocks as they are, up to rounding: a block that was changed (see `foldable`) is
-    called, not folded. Limit: later changes of the weights are not seen.
-    """
-    if type(blocks) is not nn.Sequential or not untouched(blocks):
-        return blocks
-    steps = [_folded(block) if foldable(block) else block for block in blocks]
-
-    def apply(maps: Tensor) -> Tensor:
-        for step in steps:
-            maps = step(maps)
-        return maps
-
-    return apply
-
-
-def foldable(block: nn.Module) -> bool:
-    """Whether a block is exactly a convolution, a batch norm with fixed statistics or none, and a ReLU."""
-    if type(block) is not nn.Sequential or not all(map(untouched, (block, *block))):
-        return False
-    convolution, *norms, last = block if len(block) in (2, 3) else (None, None)
-    return (
-        type(convolution) is nn.Conv2d
-        and convolution.padding_mode == "zeros"
-        and all(
-            type(norm) in (nn.BatchNorm2d, nn.SyncBatchNorm)
-            and not norm.training
-            and norm.running_mean is not None
-            and norm.running_var is not None
-            for norm in norms
-        )
-        and type(last) is nn.ReLU
-    )
-
-
-def untouched(module: nn.Module) -> bool:
-    """Whether a call of the module is its class's `forward` and nothing beside: no hooks of its own."""
-    return not (module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
-
-
-def _folded(block: Any) -> Callable[[Tensor], Tensor]:
-    convolution, *norms, _ = block
-    weight, bias = convolution.weight, convolution.bias
-    for norm in norms:
-        weight, bias = fuse_conv_bn_weights(
-            weight, bias, norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias
-        )
-    options = convolution.stride, convolution.padding, convolution.dilation, convolution.groups
-    return lambda maps: F.conv2d(maps, weight, bias, *options).relu_()
-
-
-class Backbone(nn.Module):
-    """What the backbones of this library have in common. A user's own module need not be one.
-
-    channels   C, of the windows that it takes
-    window     their side, where it takes one alone; other backbones have no such attribute
-    """
-
-    channels: int
-
-    def folded(self) -> Callable[[Tensor], Tensor]:
-        """The same function of windows in eval mode, as the weights are now, in less time where possible.
-
-        It replaces the `forward` of the class that defines it: a subclass with another is called as it is.
-        """
-        return self
-
-
-def stated(backbone: nn.Module, name: Literal["channels", "window"]) -> int | None:
-    """What a backbone of this library says of itself, where it does.
-
-    Of a user's own nothing is believed: there `channels` may be a hidden width, `window` one of attention.
-    """
-    return getattr(backbone, name, None) if isinstance(backbone, Backbone) else None
 
 
 class ConvBackbone(Backbone):
@@ -122,7 +44,7 @@ class ConvBackbone(Backbone):
         batch_norm: bool = True,
     ) -> None:
         super().__init__()
-        _require_counts(channels=channels, classes=classes, hidden=hidden, window=window)
+        require_counts(channels=channels, classes=classes, hidden=hidden, window=window)
         self.features, self.window, self.channels, self.classes = tuple(features), window, channels, classes
         self.hidden, self.batch_norm = hidden, batch_norm
         self.strides = tuple(1 + index % 2 for index in range(len(features)))
@@ -188,7 +110,7 @@ def mnist_backbone(
 
     width      how many times as many features, but for the K of the classes
     """
-    _require_counts(width=width)
+    require_counts(width=width)
     return ConvBackbone(
         (16 * width, 16 * width, 32 * width, 32 * width),
         window=window,
@@ -209,7 +131,7 @@ class CifarBackbone(Backbone):
 
     def __init__(self, *, channels: int = 3, classes: int = 10) -> None:
         super().__init__()
-        _require_counts(channels=channels, classes=classes)
+        require_counts(channels=channels, classes=classes)
         self.channels, self.classes = channels, classes
         self.convolutions = nn.Sequential(
             *(
@@ -236,7 +158,7 @@ class CifarBackbone(Backbone):
         return {"channels": self.channels, "classes": self.classes}
 
 
-def _require_counts(**counts: int) -> None:
+def require_counts(**counts: int) -> None:
     for name, count in counts.items():
         if not isinstance(count, int) or count < 1:
             raise ValueError(f"{name} is a whole number of at least 1, got {count!r}")

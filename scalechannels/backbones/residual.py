@@ -9,8 +9,9 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from scalechannels.backbones.paper import Backbone, _require_counts, fold
-from scalechannels.pooling import winner
+from scalechannels.backbones.inference import Backbone, fold
+from scalechannels.backbones.paper import require_counts
+from scalechannels.pooling import maximum
 
 SMALLEST = 8
 """Three times halved, one pixel is left."""
@@ -34,7 +35,7 @@ class ResidualBackbone(Backbone):
         self, features: int = 32, *, channels: int = 3, classes: int = 10, dropout: float = 0.0
     ) -> None:
         super().__init__()
-        _require_counts(features=features, channels=channels, classes=classes)
+        require_counts(features=features, channels=channels, classes=classes)
         self.features, self.channels, self.classes = features, channels, classes
         first, second, third = 2 * features, 4 * features, 8 * features
         self.enter_first = _blocks(channels, features, first)
@@ -64,7 +65,7 @@ class ResidualBackbone(Backbone):
         maps = F.max_pool2d(enter_second(maps), 2)  # (N, 4F, n/4, n/4)
         maps = F.max_pool2d(enter_third(maps), 2)  # (N, 8F, n/8, n/8)
         maps = maps + within_third(maps)
-        return self.classifier(self.drop(winner(maps.flatten(2), 2))) * LOGIT_SCALE  # (N, K)
+        return self.classifier(self.drop(maximum(maps.flatten(2), 2))) * LOGIT_SCALE  # (N, K)
 
     def folded(self) -> Callable[[Tensor], Tensor]:
         """The same function of windows in eval mode, as the weights are now; see `fold`."""

@@ -17,7 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from scalechannels.backbones.paper import ConvBackbone, fold, foldable, stated, untouched
+from scalechannels.backbones.inference import fold, foldable, stated, untouched
+from scalechannels.backbones.paper import ConvBackbone
 
 POINTWISE = (
     *(nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.ELU, nn.SELU, nn.CELU, nn.GELU, nn.SiLU, nn.Mish, nn.Hardswish),

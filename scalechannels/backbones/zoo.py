@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from scalechannels.backbones.paper import Backbone
+from scalechannels.backbones.inference import Backbone
 
 Library = Literal["torchvision", "timm"]
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)

@@ -234,15 +234,14 @@ def _predict_batch(
 ) -> Iterator[Prediction]:
     import torch
 
-    from scalechannels.training.evaluate import outputs
-
     device = next(network.parameters()).device
     images = torch.stack([image for _, image in batch]).to(device)  # (B, C, H, W)
     try:
-        logits, shares = outputs(network, images)  # (B, K) and (B, S) or None
+        said = network.explain(images)
     except ValueError as error:
         raise ValueError(f"{batch[0][0]}: {error}") from error
-    probabilities, labels = logits.softmax(1).max(1)
+    shares = said.contributions  # (B, S), or None without channels
+    probabilities, labels = said.logits.softmax(1).max(1)
     for index, (path, _) in enumerate(batch):
         label = int(labels[index])
         named = classes[label] if classes is not None else str(label)

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from scalechannels.data.rescale import full_precision, rescaling_matrices
-from scalechannels.foveate import resample
+from scalechannels.sampling import resample
 from scalechannels.scales import ScaleGrid
 
 

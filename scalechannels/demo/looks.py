@@ -19,7 +19,6 @@ from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.data.strokes import BACKGROUND, CLASSES, strokes
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.plain import PlainNetwork
-from scalechannels.selection import channel_contributions
 
 SMALLEST, LARGEST = 0.5, 8.0
 EXAMPLES = 2**20
@@ -67,19 +66,20 @@ class Looks:
         """What both networks see and say of a digit (28, 28) uint8 at a size from 1/2 to 8."""
         images = large_scale(digit[None], size)  # (1, 1, 112, 112)
         stack = self.network.foveate(images)  # (1, S, 1, n, n)
-        channels = self.network.channel_logits(images)  # (1, S, K)
-        shares = channel_contributions(self.network.pool, channels)[0]  # (S,)
-        logits = self.network.pool_channels(channels)[0]  # (K,)
+        said = self.network.explain(images)
+        assert said.channels is not None
+        assert said.contributions is not None
+        shares = said.contributions[0]  # (S,)
         selected = int(shares.argmax())
         return {
             "size": size,
             "picture": pixels(images[0, 0]),
             "windows": pixels(stack[0, :, 0]),
-            "logits": _rounded(channels[0]),
+            "logits": _rounded(said.channels[0]),
             "contributions": _rounded(shares),
             "selected": selected,
             "at_edge": selected in (0, len(self.network.grid) - 1),
-            "verdict": _verdict(logits),
+            "verdict": _verdict(said.logits[0]),
             "plain": _verdict(self.plain(images)[0]),
         }
 
@@ -100,11 +100,9 @@ def open_looks(network: Path, plain: Path) -> Looks:
     from scalechannels.commands.evaluate import open_network, run_config
 
     shown, beside = open_network(network), open_network(plain)
-    for folder, found, wanted in ((network, shown, ScaleChannelNetwork), (plain, beside, PlainNetwork)):
-        if not isinstance(found, wanted):
-            raise ValueError(
-                f"{folder} holds a {type(found).__name__}, a {wanted.__name__} is needed in its place"
-            )
+    for folder, found, wanted in ((network, shown, "centre"), (plain, beside, "whole")):
+        if found.look != wanted:
+            raise ValueError(f"{folder} holds a network of look {found.look!r}, the demo needs {wanted!r}")
     config = run_config(network)
     return Looks(shown, beside, () if config is None else tuple(config.data.sizes))
 

@@ -22,13 +22,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from scalechannels.backbones.inference import for_inference, in_pieces
-from scalechannels.backbones.paper import Backbone, stated
+from scalechannels.backbones.inference import Backbone, for_inference, in_pieces, stated
 from scalechannels.dense import TILE, ChannelMap, DenseNetwork
 from scalechannels.detection.boxes import suppress
 from scalechannels.detection.interest_points import interest_points, parabola
-from scalechannels.foveate import require_images, resample
 from scalechannels.network import ScaleChannelNetwork
+from scalechannels.sampling import require_images, resample
 from scalechannels.scales import ScaleGrid
 
 BLOB = 5 / 28

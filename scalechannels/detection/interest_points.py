@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from scalechannels.foveate import require_images
+from scalechannels.sampling import require_images
 from scalechannels.scale_space import discrete_gaussian_kernel, smooth
 
 Measure = Literal["laplacian", "determinant"]

@@ -27,9 +27,9 @@ from scalechannels.data.mnist_large_scale import MnistLargeScale, large_scale
 from scalechannels.data.strokes import BOX, strokes
 from scalechannels.detection.training_windows import PITCH, Digits, Looking, canvases, windows
 from scalechannels.files import atomic_path
-from scalechannels.foveate import resample
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pooling import MaxOverScales
+from scalechannels.sampling import resample
 from scalechannels.scales import QUARTER_OCTAVE, ScaleGrid
 
 Kind = Literal["detector", "pyramid", "swmax"]

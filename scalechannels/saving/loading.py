@@ -9,9 +9,8 @@ from scalechannels.network import ScaleChannelNetwork
 from scalechannels.plain import PlainNetwork
 from scalechannels.saving.pretrained import Network, read_config
 from scalechannels.saving.shipped import find_network
-from scalechannels.sliding import SlidingWindowNetwork
 
-NETWORKS: tuple[type[Network], ...] = (ScaleChannelNetwork, SlidingWindowNetwork, PlainNetwork)
+NETWORKS: tuple[type[Network], ...] = (ScaleChannelNetwork, PlainNetwork)
 
 
 def load(folder: str | os.PathLike[str], **parts: Any) -> Network:

@@ -27,12 +27,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from scalechannels.backbones.paper import stated
+from scalechannels.backbones.inference import stated
 from scalechannels.dense import DenseNetwork
 from scalechannels.files import atomic_path
-from scalechannels.network import ScaleChannelNetwork
 from scalechannels.plain import PlainNetwork
-from scalechannels.sliding import SlidingWindowNetwork
 from scalechannels.version import __version__
 
 OPSET = 20
@@ -135,9 +133,7 @@ class _Outputs(nn.Module):
         super().__init__()
         self.network = network
         # Of a network that pools features the channels' logits would be computed beside the way of the image.
-        pooled = isinstance(network, SlidingWindowNetwork) or (
-            isinstance(network, ScaleChannelNetwork) and network.head is None
-        )
+        pooled = hasattr(network, "channel_logits") and getattr(network, "head", None) is None
         self.names = ("logits", "channel_logits") if pooled else ("logits",)
         if isinstance(network, DenseNetwork):
             self.names = ("logits", "scales")
@@ -145,12 +141,8 @@ class _Outputs(nn.Module):
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         if isinstance(self.network, DenseNetwork):
             return self.network(images)[:2]
-        if len(self.names) == 1:
-            return (self.network(images),)
-        channels = self.network.channel_logits(images)  # (B, S, K)
-        if isinstance(self.network, SlidingWindowNetwork):
-            return channels.amax(1), channels
-        return self.network.pool_channels(channels), channels
+        said = self.network.explain(images)
+        return (said.logits,) if len(self.names) == 1 else (said.logits, said.channels)
 
 
 def _packages() -> Any:
@@ -174,7 +166,7 @@ def _size(network: nn.Module, size: Size | None) -> Size | None:
         if size not in (None, (side, side)):
             raise ValueError(f"this network takes images of {side}x{side} pixels alone, got the size {size}")
         return side, side
-    if size is None and isinstance(network, SlidingWindowNetwork):
+    if size is None and getattr(network, "look", None) == "everywhere":
         return SLIDING_SIZE  # each of its channels has a size of its own: a free one takes minutes to convert
     return size
 

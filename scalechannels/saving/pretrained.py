@@ -10,7 +10,7 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 from huggingface_hub import PyTorchModelHubMixin, hf_hub_download
@@ -74,6 +74,9 @@ class Network(
 ):
     """What all networks share: `save_pretrained(folder)` and `from_pretrained(folder)`."""
 
+    look: Literal["whole", "centre", "everywhere"]
+    """What of an image a network sees: the whole at one scale, or windows about the centre or everywhere."""
+
     def arguments(self) -> dict[str, Any]:
         """The constructor's arguments; parts are given as they are."""
         raise TypeError(f"{type(self).__name__} does not say how it is rebuilt")
@@ -123,6 +126,7 @@ class Network(
         }
         if config is None:
             raise FileNotFoundError(f"{model_id} holds no {CONFIG}; save_pretrained writes one")
+        config = of_today(config)
         if config.get("class") != cls.__name__:
             raise ValueError(
                 f"{model_id} holds a {config.get('class')}, not a {cls.__name__}; "
@@ -167,7 +171,18 @@ def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
         raise ValueError(f"{path} is damaged: {error}") from error
     if not isinstance(config, dict) or "class" not in config:
         raise ValueError(f"{path} does not describe a network of scalechannels: it names no class")
-    return config
+    return of_today(config)
+
+
+def of_today(config: dict[str, Any]) -> dict[str, Any]:
+    """A config of the first edition, which had a class of its own for networks that look everywhere."""
+    if config.get("class") != "SlidingWindowNetwork":
+        return config
+    arguments = config["arguments"]
+    pool = {"class": "MaxOverScales", "arguments": {}}
+    window = arguments["backbone"].get("arguments", {}).get("window", 28)
+    more = {"pool": pool, "window": window, "look": "everywhere"}
+    return {"class": "ScaleChannelNetwork", "arguments": {**arguments, **more}}
 
 
 def _build_arguments(config: dict[str, Any], given: dict[str, Any], place: str) -> dict[str, Any]:

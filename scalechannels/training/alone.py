@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from scalechannels.foveate import Foveate
 from scalechannels.network import ScaleChannelNetwork
+from scalechannels.sampling import Foveate
 from scalechannels.saving.pretrained import Network
 from scalechannels.training.augment.detail import Coarsen
 

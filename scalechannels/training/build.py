@@ -7,14 +7,12 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from scalechannels.averaging import averaged_over_scales
 from scalechannels.backbones.paper import CifarBackbone, ConvBackbone
 from scalechannels.backbones.residual import ResidualBackbone
-from scalechannels.network import Data, PaperOptions, fovavg, fovconc, fovlse, fovmax
-from scalechannels.plain import PlainNetwork, cnn
+from scalechannels.network import Data, PaperOptions, fovavg, fovconc, fovlse, fovmax, swmax
+from scalechannels.plain import PlainNetwork, averaged_over_scales, cnn
 from scalechannels.saving.pretrained import Network
 from scalechannels.scales import ScaleGrid
-from scalechannels.sliding import swmax
 from scalechannels.training.config.run import Initialisation, RunConfig
 from scalechannels.training.own_network import own_network
 

@@ -7,16 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from scalechannels.data.image_set import ImageSet
-from scalechannels.network import ScaleChannelNetwork
-from scalechannels.pooling import MaxOverScales
-from scalechannels.selection import channel_contributions
-from scalechannels.sliding import SlidingWindowNetwork
+from scalechannels.network import Explanation
 from scalechannels.training.datasets import Size, require_labels
 from scalechannels.training.errors import pack_errors
-from scalechannels.training.stacking.searching import SearchedSliding
 
 
 @dataclass(frozen=True)
@@ -39,9 +35,11 @@ class SizeResult:
 
 @torch.inference_mode()
 def evaluate_set(network: nn.Module, data: ImageSet, size: Size, classes: int) -> SizeResult:
-    """One network on one test set that lies on the network's device."""
+    """One network, of this library or any other, on one test set that lies on the network's device."""
     network.eval()
-    logits, contributions = outputs(network, data.images)
+    explain: Any = getattr(network, "explain", None)
+    said: Explanation = explain(data.images) if explain else Explanation(network(data.images))
+    logits, contributions = said.logits, said.contributions
     if logits.shape[1] != classes:
         raise ValueError(f"the network tells {logits.shape[1]} classes apart, the data has {classes}")
     require_labels(data.labels, classes)
@@ -77,16 +75,3 @@ def evaluate(
 
 def as_json(results: Sequence[SizeResult], split: str) -> dict[str, Any]:
     return {"split": split, "sizes": [asdict(result) for result in results]}
-
-
-def outputs(network: nn.Module, images: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Logits (B, K) and, where there are channels, their contributions (B, S), from one pass."""
-    if isinstance(network, SearchedSliding):
-        return network.outputs(images)
-    if isinstance(network, SlidingWindowNetwork):
-        channels = network.channel_logits(images)
-        return channels.amax(1), channel_contributions(MaxOverScales(), channels)
-    if isinstance(network, ScaleChannelNetwork) and network.head is None:
-        channels = network.channel_logits(images)
-        return network.pool(channels), channel_contributions(network.pool, channels)
-    return network(images), None

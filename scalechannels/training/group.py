@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from scalechannels.backbones.paper import CifarBackbone
 from scalechannels.backbones.residual import ResidualBackbone
 from scalechannels.data.image_set import ImageSet
-from scalechannels.sliding import SlidingWindowNetwork
 from scalechannels.training.alone import Alone
 from scalechannels.training.build import build_network, tested_network
 from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, open_data, require_labels
@@ -112,7 +111,7 @@ class Session:
             network = self.networks[0]
             ours = (
                 stacked
-                or isinstance(network, SlidingWindowNetwork)
+                or network.look == "everywhere"
                 or isinstance(network.backbone, CifarBackbone | ResidualBackbone)
             )
             compiled = ours and self.device.type == "cuda"

@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from scalechannels.data.image_set import ImageSet
-from scalechannels.foveate import Foveate
 from scalechannels.network import ScaleChannelNetwork
+from scalechannels.sampling import Foveate
 from scalechannels.saving.pretrained import Network
 from scalechannels.scales import ScaleGrid
-from scalechannels.sliding import SlidingWindowNetwork
 
 MEMORY_SHARE = 0.5
 """Cached windows may fill this share of the free memory; beyond it, images are foveated in every step."""
@@ -36,7 +35,7 @@ def resident_inputs(
     """
     first = networks[0]
     needed = window_bytes(networks, sets, precision, finer)
-    windows, room = isinstance(first, ScaleChannelNetwork), fits(needed, sets[0].images.device)
+    windows, room = first.look == "centre", fits(needed, sets[0].images.device)
     if windows and channels_last and not room:
         raise MemoryError(
             f"the windows of these runs need {needed / 2**30:.1f} GiB; train fewer runs together"
@@ -56,10 +55,10 @@ def image_inputs(
     network: Network, sets: Sequence[ImageSet], kind: torch.dtype, *, channels_last: bool
 ) -> Tensor:
     """The images (D, N, C, H, W) in the form that the network's training takes them in."""
-    if isinstance(network, SlidingWindowNetwork):
+    if network.look == "everywhere":
         return filled_up([made.images.to(kind) if channels_last else made.images for made in sets])
     images = filled_up([made.images for made in sets])
-    if isinstance(network, ScaleChannelNetwork) or not channels_last:
+    if network.look == "centre" or not channels_last:
         return images
     return images[:, :, None].movedim(3, -1).to(kind)  # a stack of one window: (D, N, 1, H, W, C)
 
@@ -115,7 +114,7 @@ def window_bytes(
     finer: Callable[[Foveate], Foveate] | None = None,
 ) -> int:
     """What the cached windows of these sets take; nothing where a network has none."""
-    if not isinstance(networks[0], ScaleChannelNetwork):
+    if networks[0].look != "centre":
         return 0
     foveate = _foveate(networks[0], finer)
     pixels = len(foveate.grid) * sets[0].images.shape[1] * foveate.window**2

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
 
 from scalechannels.training.datasets import DataSets, EvaluationSplit, Size
 from scalechannels.training.evaluate import as_json, evaluate
@@ -16,7 +15,7 @@ from scalechannels.training.progress import Progress
 
 def evaluation(
     name: str,
-    network: nn.Module,
+    network: Any,
     data: DataSets,
     device: torch.device,
     split: EvaluationSplit,

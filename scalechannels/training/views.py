@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from scalechannels.data.image_set import ImageSet
-from scalechannels.foveate import Foveate
 from scalechannels.network import ScaleChannelNetwork
+from scalechannels.sampling import Foveate
 from scalechannels.saving.pretrained import Network
 from scalechannels.training.augment.detail import Coarsen
 from scalechannels.training.augment.flips_and_crops import Augment
@@ -146,8 +146,9 @@ class Views:
     def _foveate(self, view: int = 0) -> Foveate | None:
         """What makes the windows of a view to train on, where there are any, as they are when shifted."""
         network = self.networks[view]
-        if not isinstance(network, ScaleChannelNetwork):
+        if network.look != "centre":
             return None
+        assert isinstance(network, ScaleChannelNetwork)
         return network.foveate if self.unshifted is None else self.unshifted(network.foveate)
 
     def _seen(self, sets: Sequence[ImageSet]) -> list[ImageSet]:
@@ -157,7 +158,7 @@ class Views:
 def _finer(config: RunConfig, network: Network, margin: int) -> Callable[[Foveate], Foveate] | None:
     """What makes the windows to train on, where they are not those of the network itself."""
     beyond, phases = config.training.beyond, config.training.phases
-    if not isinstance(network, ScaleChannelNetwork) or (beyond, phases, margin) == (0, 1, 0):
+    if network.look != "centre" or (beyond, phases, margin) == (0, 1, 0):
         return None
     device: torch.device = next(network.parameters()).device
     return lambda foveate: foveate_finer(foveate, config.network.ratio, beyond, phases, margin).to(device)

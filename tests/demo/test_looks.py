@@ -94,7 +94,9 @@ def test_folders_are_opened_and_checked(tmp_path: Path):
     looks = open_looks(tmp_path / "net", tmp_path / "plain")
     assert looks.trained == ()
     assert looks.settings()["scales"] == [1, 2]
-    with pytest.raises(ValueError, match=r"sliding holds a SlidingWindowNetwork, a ScaleChannelNetwork"):
+    with pytest.raises(
+        ValueError, match=r"sliding holds a network of look 'everywhere', the demo needs 'centre'"
+    ):
         open_looks(tmp_path / "sliding", tmp_path / "plain")
-    with pytest.raises(ValueError, match=r"net holds a ScaleChannelNetwork, a PlainNetwork"):
+    with pytest.raises(ValueError, match=r"net holds a network of look 'centre', the demo needs 'whole'"):
         open_looks(tmp_path / "net", tmp_path / "net")

@@ -370,7 +370,10 @@ def test_the_command_says_what_a_user_can_mend(
     good = ("--network", "net", "--plain", "plain")
     for words, message in (
         (("--network", "nowhere", "--plain", "plain"), "nowhere is no saved network"),
-        (("--network", "plain", "--plain", "plain"), "plain holds a PlainNetwork, a ScaleChannelNetwork"),
+        (
+            ("--network", "plain", "--plain", "plain"),
+            "plain holds a network of look 'whole'",
+        ),
         ((*good, "--port", "70000"), "--port is a number from 0 to 65535"),
         ((*good, "--port", str(server.server_port)), "choose another --port"),
         ((*good, "--detector", "plain"), "plain holds no detector of digits"),

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import scalechannels
+from scalechannels import MaxOverScales, ScaleChannelNetwork
 from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.data.strokes import BACKGROUND, BOX
 from scalechannels.detection import training_windows as detector_windows
@@ -20,9 +21,8 @@ from scalechannels.detection.training import (
     winning_windows,
 )
 from scalechannels.detection.training_windows import SIDE, Canvases, Digits, canvases, overlaps, windows
-from scalechannels.foveate import Foveate
+from scalechannels.sampling import Foveate
 from scalechannels.scales import ScaleGrid
-from scalechannels.sliding import SlidingWindowNetwork
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_winning_windows_have_the_maximum_of_a_sliding_window_network(digits: Di
     won = winning_windows(backbone, images)
     with torch.no_grad():
         logits = backbone(won).view(len(images), CLASSES + 1, -1).diagonal(dim1=1, dim2=2)
-        expected = SlidingWindowNetwork(backbone, COARSE)(images)
+        expected = ScaleChannelNetwork(backbone, COARSE, MaxOverScales(), look="everywhere")(images)
     assert torch.allclose(logits, expected, atol=1e-5)
 
 

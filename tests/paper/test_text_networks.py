@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 import scalechannels
-from scalechannels import ScaleGrid, swmax
+from scalechannels import MaxOverScales, ScaleGrid, swmax
 from scalechannels.backbones.paper import mnist_backbone
+from scalechannels.network import ScaleChannelNetwork
 from scalechannels.paper.recipes import main, mnist, normed
-from scalechannels.sliding import SlidingWindowNetwork
 from scalechannels.training import build, datasets
 from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.fit import fit
@@ -25,10 +25,10 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def first_layer(network: SlidingWindowNetwork, images: torch.Tensor) -> list[torch.Tensor]:
+def first_layer(network: ScaleChannelNetwork, images: torch.Tensor) -> list[torch.Tensor]:
     """What the first convolution gives in every channel, before any batch norm."""
     convolution = network.backbone.convolutions[0][0]
-    return [convolution(network._rescaled(images, sigma)) for sigma in network.grid]
+    return [convolution(network.everywhere._rescaled(images, sigma)) for sigma in network.grid]
 
 
 def test_joint_batch_norm_has_the_statistics_of_all_channels_together() -> None:
@@ -60,7 +60,7 @@ def test_in_eval_mode_joint_batch_norm_is_that_of_the_backbone() -> None:
     network = swmax(GRID, norm="joint")
     images = torch.randn(3, 1, 40, 40, generator=torch.Generator().manual_seed(1))
     network(images)
-    plain = SlidingWindowNetwork(network.backbone, GRID).eval()
+    plain = ScaleChannelNetwork(network.backbone, GRID, MaxOverScales(), look="everywhere").eval()
     assert torch.allclose(network.eval()(images), plain(images), atol=1e-5)
 
 
@@ -80,8 +80,9 @@ def test_a_norm_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match=r"norm is None or one of \('joint', 'each'\), got 'both'"):
         swmax(GRID, norm="both")  # type: ignore[arg-type]
     for norm, wrong in (("joint", False), ("each", True)):
+        backbone = mnist_backbone(batch_norm=wrong)
         with pytest.raises(ValueError, match='"joint" needs a backbone with batch norm'):
-            SlidingWindowNetwork(mnist_backbone(batch_norm=wrong), GRID, norm)
+            ScaleChannelNetwork(backbone, GRID, MaxOverScales(), look="everywhere", norm=norm)
     with pytest.raises(ValueError, match="batch_norm is for swmax"):
         NetworkConfig("fovmax", batch_norm="joint")
     with pytest.raises(ValueError, match=r"pretrained is for channels that are pooled without weights"):

@@ -29,7 +29,8 @@ from scalechannels import (
     fovmax,
     swmax,
 )
-from scalechannels.backbones.paper import Backbone, ConvBackbone
+from scalechannels.backbones.inference import Backbone
+from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.data.folder import read_image
 from scalechannels.data.frames import reduced
 from scalechannels.dense import DenseNetwork

@@ -55,7 +55,7 @@ def windows_figure(folder: Path) -> Figure | None:
     """A digit, the regions that five channels see of it, and what each of them sees: 28 by 28 pixels."""
     from matplotlib.patches import Rectangle
 
-    from scalechannels.foveate import Foveate
+    from scalechannels.sampling import Foveate
     from scalechannels.scales import ScaleGrid
 
     path = folder / MNIST_FILE

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from scalechannels.data.rescale import KERNEL_RADIUS, rescaling_matrices
-from scalechannels.foveate import Foveate
+from scalechannels.sampling import Foveate
 from scalechannels.scale_space import discrete_gaussian_kernel
 from scalechannels.scales import ScaleGrid
 

@@ -16,7 +16,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from scalechannels.foveate import Foveate
+from scalechannels.sampling import Foveate
 from scalechannels.scale_space import discrete_gaussian_kernel
 from scalechannels.training.augment.visible import drawn_shares
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from scalechannels.foveate import Foveate
+from scalechannels.sampling import Foveate
 
 
 def drawn_shares(visible: Tensor, shape: Sequence[int]) -> Tensor:

@@ -4,16 +4,18 @@ The rescaled images of every scale lie side by side on one plane. The convolutio
 wherever a window stays inside one rescaled image its result is that of the image alone; places whose window
 reaches over an edge do not count. The maximum over all others is the one over space and scale at once.
 
-Law: equal to SlidingWindowNetwork. Limit: one image size.
+Law: equal to the network. Limit: one image size.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from scalechannels.sliding import SlidingWindowNetwork
+from scalechannels.network import ScaleChannelNetwork
 
 STRIDE = 4
 """The backbone's stride: rescaled images begin at its multiples, so that windows do as on their own."""
@@ -26,13 +28,13 @@ class Canvas(nn.Module):
     places: Tensor
     channels: Tensor
 
-    def __init__(self, network: SlidingWindowNetwork, height: int, width: int) -> None:
+    def __init__(self, network: ScaleChannelNetwork, height: int, width: int) -> None:
         super().__init__()
-        sizes = [network.sampled_size(torch.empty(1, 1, height, width), sigma) for sigma in network.grid]
+        sizes = [network.everywhere.sampled_size((height, width), sigma) for sigma in network.grid]
         origins, extent = pack(sizes)
         self.size = (height, width)
         lattice = torch.zeros(*extent, 2, dtype=torch.float64)
-        places = network.backbone.places
+        places: Any = network.backbone.places
         channels = torch.full([places(side) for side in extent], -1)
         grid = enumerate(network.grid)
         for (channel, sigma), (h, w), (top, left) in zip(grid, sizes, origins, strict=True):
@@ -43,7 +45,7 @@ class Canvas(nn.Module):
             first = (top // STRIDE, left // STRIDE)
             channels[first[0] : first[0] + places(h), first[1] : first[1] + places(w)] = channel
         self.register_buffer("lattice", lattice[None], persistent=False)  # (1, height, width, 2)
-        self.window, self.width = network.backbone.window, channels.shape[1]
+        self.window, self.width = network.foveate.window, channels.shape[1]
         channels = channels.flatten()
         self.register_buffer("places", (channels >= 0).nonzero()[:, 0], persistent=False)  # (P,), as i·w + j
         self.register_buffer("channels", channels, persistent=False)  # of every place; -1 where none counts

@@ -20,8 +20,7 @@ from torch import Tensor, nn
 from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.plain import PlainNetwork
-from scalechannels.pooling import ConcatScales
-from scalechannels.sliding import SlidingWindowNetwork
+from scalechannels.pooling import ConcatScales, MaxOverScales
 from scalechannels.training.stacking.canvas import Canvas
 from scalechannels.training.stacking.products import patches, product
 from scalechannels.training.stacking.strongest import strongest_places
@@ -29,22 +28,20 @@ from scalechannels.training.stacking.strongest import strongest_places
 
 def stack_networks(networks: Sequence[nn.Module], height: int, width: int) -> StackedNetwork:
     """The stack for these networks and images of this size."""
-    if isinstance(networks[0], SlidingWindowNetwork):
-        return StackedSliding([n for n in networks if isinstance(n, SlidingWindowNetwork)], height, width)
+    if getattr(networks[0], "look", None) == "everywhere":
+        return StackedSliding([n for n in networks if isinstance(n, ScaleChannelNetwork)], height, width)
     return StackedNetwork(networks)
 
 
 def can_stack(network: nn.Module) -> bool:
     """Whether a network has the form that StackedNetwork knows."""
-    if isinstance(network, ScaleChannelNetwork):
-        return network.head is None and isinstance(network.backbone, ConvBackbone)
-    if isinstance(network, SlidingWindowNetwork):  # batch norm would need more than the strongest places
-        return (
-            network.norm is None
-            and isinstance(network.backbone, ConvBackbone)
-            and not network.backbone.batch_norm
-        )
-    return isinstance(network, PlainNetwork) and isinstance(network.backbone, ConvBackbone)
+    if not isinstance(network.backbone, ConvBackbone):
+        return False
+    if isinstance(network, ScaleChannelNetwork) and network.everywhere is not None:
+        # Batch norm would need more than the strongest places, and so would other pools than the maximum.
+        pooled = network.everywhere.places == "max" and isinstance(network.pool, MaxOverScales)
+        return pooled and network.everywhere.norm is None and not network.backbone.batch_norm
+    return isinstance(network, PlainNetwork) or network.head is None
 
 
 class StackedNetwork(nn.Module):
@@ -86,10 +83,10 @@ class StackedSliding(StackedNetwork):
     In two passes, see `strongest`: where each class is strongest, then the logits of these windows alone.
     """
 
-    def __init__(self, networks: Sequence[SlidingWindowNetwork], height: int, width: int) -> None:
+    def __init__(self, networks: Sequence[ScaleChannelNetwork], height: int, width: int) -> None:
         super().__init__(networks)
         self.canvas = Canvas(networks[0], height, width)
-        self.per_place = not networks[0].drop_features
+        self.per_place = not networks[0].everywhere.drop_features
 
     def forward(self, inputs: Tensor) -> Tensor:
         return self.search(inputs)[0]

@@ -10,8 +10,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from scalechannels import ScaleGrid
 from scalechannels.backbones.residual import ResidualBackbone
 from scalechannels.data.rescale import rescale
-from scalechannels.foveate import Foveate
 from scalechannels.network import fovlse
+from scalechannels.sampling import Foveate
 from scalechannels.training import build
 from scalechannels.training.alone import Alone
 from scalechannels.training.augment.detail import Coarsen, coarser_shares

@@ -11,8 +11,8 @@ from torch import nn
 import scalechannels
 from scalechannels import ScaleGrid
 from scalechannels.backbones.residual import ResidualBackbone
-from scalechannels.foveate import Foveate
 from scalechannels.network import fovlse
+from scalechannels.sampling import Foveate
 from scalechannels.training.alone import Alone
 from scalechannels.training.augment import flips_and_crops as augmenting
 from scalechannels.training.augment.flips_and_crops import Augment, canvas_side

@@ -5,7 +5,7 @@ import torch
 from helpers.tiny_runs import SIZES, tiny, trained, weights
 
 from scalechannels import ScaleGrid
-from scalechannels.foveate import Foveate
+from scalechannels.sampling import Foveate
 from scalechannels.training.augment.jitter import Jitter
 from scalechannels.training.augment.visible import Cut
 from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig, TrainingConfig

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from scalechannels import ScaleGrid
-from scalechannels.foveate import Foveate
+from scalechannels.sampling import Foveate
 from scalechannels.training.augment.visible import Cut
 
 SIDE = 22  # its edge lies on a pixel of the windows of scale 1 and 3

@@ -4,7 +4,6 @@ import torch
 import torch.nn.functional as F
 
 from scalechannels import ScaleGrid, swmax
-from scalechannels.training.evaluate import outputs
 from scalechannels.training.stacking.searching import SearchedSliding, searched
 
 
@@ -14,11 +13,12 @@ def test_logits_and_channels_are_those_of_the_network() -> None:
     noise = [torch.randn(12, 1, side, side) for side in (3, 6, 12, 24)]  # detail of several sizes
     images = torch.cat([F.interpolate(coarse, (40, 48), mode="bilinear") for coarse in noise])
     with torch.inference_mode():
-        logits, contributions = outputs(network, images)
-        found = outputs(SearchedSliding(network, 40, 48).eval(), images)
-    assert len(contributions.argmax(1).unique()) > 1
-    torch.testing.assert_close(found[0], logits)
-    assert torch.equal(found[1], contributions)
+        own = network.explain(images)
+        found = SearchedSliding(network, 40, 48).eval().explain(images)
+    assert len(own.contributions.argmax(1).unique()) > 1
+    torch.testing.assert_close(found.logits, own.logits)
+    assert torch.equal(found.contributions, own.contributions)
+    assert torch.equal(found.scales, own.scales)
 
 
 def test_without_a_gpu_the_network_stays_as_it_is() -> None:

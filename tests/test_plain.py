@@ -21,7 +21,7 @@ from scalechannels import (
 )
 from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.data.image_set import ImageSet
-from scalechannels.foveate import resample
+from scalechannels.sampling import resample
 from scalechannels.training.evaluate import evaluate_set
 
 pytestmark = pytest.mark.usefixtures("one_thread")

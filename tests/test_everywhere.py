@@ -1,4 +1,4 @@
-"""SlidingWindowNetwork: whole rescaled images, as an obvious loop does it with the reference's sampling."""
+"""Looking everywhere: whole rescaled images, as an obvious loop does it with the reference's sampling."""
 
 import math
 
@@ -9,9 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from scalechannels import ScaleGrid, SlidingWindowNetwork, reference, swmax
+from scalechannels import (
+    LogMeanExpOverScales,
+    MaxOverScales,
+    ScaleChannelNetwork,
+    ScaleGrid,
+    reference,
+    swmax,
+)
 from scalechannels.backbones.paper import mnist_backbone
-from scalechannels.foveate import resample
+from scalechannels.sampling import resample
 
 
 def sampled(image: Tensor, sigma: float, height: int, width: int) -> Tensor:
@@ -31,7 +38,7 @@ def sampled(image: Tensor, sigma: float, height: int, width: int) -> Tensor:
     return result
 
 
-def small_network(grid: ScaleGrid, seed: int = 0) -> SlidingWindowNetwork:
+def small_network(grid: ScaleGrid, seed: int = 0) -> ScaleChannelNetwork:
     torch.manual_seed(seed)
     return swmax(grid, window=13, classes=3).double().eval()
 
@@ -69,19 +76,19 @@ def test_in_one_window_it_is_the_backbone_itself():
 @settings(deadline=None, max_examples=60)
 def test_a_channel_has_ceil_h_over_sigma_samples_and_at_least_a_window(side: int, sigma: float):
     net = SIZES
-    height, width = net.sampled_size(torch.empty(1, 1, side, 2 * side), sigma)
+    height, width = net.sampled_size((side, 2 * side), sigma)
     assert height == max(28, math.ceil(side / sigma - 1e-9))
     assert width == max(28, math.ceil(2 * side / sigma - 1e-9))
 
 
-SIZES = swmax(ScaleGrid.of(1))
+SIZES = swmax(ScaleGrid.of(1)).everywhere
 
 
 @pytest.mark.parametrize(
     ("sigma", "expected"), [(0.5, 224), (1, 112), (2**0.25, 95), (2, 56), (4, 28), (8, 28)]
 )
 def test_the_sizes_on_the_papers_images(sigma: float, expected: int):
-    assert SIZES.sampled_size(torch.empty(1, 1, 112, 112), sigma) == (expected, expected)
+    assert SIZES.sampled_size((112, 112), sigma) == (expected, expected)
 
 
 def test_a_whole_number_of_samples_gains_none_by_rounding():
@@ -91,7 +98,7 @@ def test_a_whole_number_of_samples_gains_none_by_rounding():
         for count in range(28, 60):
             sigma = side / count
             troubled += math.ceil(side / sigma) != count
-            assert SIZES.sampled_size(torch.empty(1, 1, side, 28), sigma)[0] == count
+            assert SIZES.sampled_size((side, 28), sigma)[0] == count
     assert troubled > 0
 
 
@@ -122,23 +129,81 @@ def test_a_shifted_object_keeps_the_same_maximum():
 
 def test_a_backbone_that_cannot_slide_is_named():
     with pytest.raises(TypeError, match=r"needs a method logit_map.*; Linear has none"):
-        SlidingWindowNetwork(nn.Linear(3, 3), ScaleGrid.of(1))
+        ScaleChannelNetwork(nn.Linear(3, 3), ScaleGrid.of(1), MaxOverScales(), look="everywhere")
 
 
 def test_batch_norm_is_an_option():
     assert any(isinstance(m, nn.BatchNorm2d) for m in swmax(ScaleGrid.of(1), batch_norm=True).modules())
     assert not any(isinstance(m, nn.BatchNorm2d) for m in swmax(ScaleGrid.of(1)).modules())
-    assert isinstance(SlidingWindowNetwork(mnist_backbone(), ScaleGrid.of(1)), SlidingWindowNetwork)
+    ScaleChannelNetwork(mnist_backbone(), ScaleGrid.of(1), MaxOverScales(), look="everywhere")
 
 
 def test_centred_every_channel_has_a_window_at_its_centre():
     network = swmax(ScaleGrid(0.5, 8, ratio=2**0.25), centred=True)
     plain = swmax(network.grid)
-    images = torch.empty(1, 1, 112, 112)
     for sigma in network.grid:
-        rows, columns = network.sampled_size(images, sigma)
+        rows, columns = network.everywhere.sampled_size((112, 112), sigma)
         places = network.backbone.places(rows)
         assert rows == columns
         assert places % 2 == 1
         assert 4 * (places - 1) + 28 == rows  # the last window ends where the rescaled image does
-        assert 0 <= rows - plain.sampled_size(images, sigma)[0] < 8
+        assert 0 <= rows - plain.everywhere.sampled_size((112, 112), sigma)[0] < 8
+
+
+@pytest.mark.parametrize("places", ["max", "mean", "logmeanexp"])
+@pytest.mark.parametrize("pool", [MaxOverScales(), LogMeanExpOverScales()], ids=["max", "logmeanexp"])
+def test_places_and_scales_are_pooled_as_asked(places: str, pool: nn.Module):
+    """An object anywhere: the maximum over places, then log-mean-exp over scales, is one of them."""
+    torch.manual_seed(0)
+    backbone = mnist_backbone(window=13, classes=3)
+    net = ScaleChannelNetwork(backbone, ScaleGrid.of(1, 2), pool, 13, look="everywhere", places=places)
+    net, images = net.double().eval(), torch.randn(2, 1, 33, 40, dtype=torch.float64)
+    over = {
+        "max": lambda maps: maps.amax(2),
+        "mean": lambda maps: maps.mean(2),
+        "logmeanexp": lambda maps: maps.exp().mean(2).log(),
+    }[places]
+    maps = [
+        backbone.logit_map(resample(images, ScaleGrid.of(sigma), size)[:, 0]).flatten(2)
+        for sigma, size in ((1.0, (33, 40)), (2.0, (17, 20)))
+    ]
+    expected = pool(torch.stack([over(one) for one in maps], 1))
+    torch.testing.assert_close(net(images), expected, rtol=0, atol=1e-10)
+
+
+def test_the_place_that_decided_is_where_the_window_says_the_same():
+    """Foveated about that place at the deciding scale, the backbone gives the winning logit."""
+    torch.manual_seed(0)
+    net = swmax(ScaleGrid.of(0.7, 1.5, 2.5), window=13, classes=3, margin=5).double()
+    noise = [torch.randn(3, 1, side, side, dtype=torch.float64) for side in (3, 9, 27)]  # of several sizes
+    images = torch.cat([nn.functional.interpolate(one, (37, 52), mode="bilinear") for one in noise])
+    said = net.explain(images)
+    winning = said.logits.argmax(1)
+    assert len(said.scales.unique()) > 1
+    assert len(said.places.unique(dim=0)) > 1
+    for index in range(len(images)):
+        scale = net.grid[said.contributions[index].argmax()]
+        centred = ScaleChannelNetwork(net.backbone, ScaleGrid.of(scale), MaxOverScales(), 13).double().eval()
+        there = centred(images[index : index + 1], said.places[index : index + 1])
+        torch.testing.assert_close(there[0, winning[index]], said.logits[index, winning[index]])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"look": "around"}, "look is one of"),
+        ({"look": "everywhere", "places": "most"}, "places is one of"),
+        ({"look": "everywhere", "shifts": 1}, "no head, shifts or blur"),
+        ({"margin": 2}, 'are for look="everywhere"'),
+        ({"look": "everywhere", "norm": "some"}, "norm is None"),
+    ],
+    ids=str,
+)
+def test_what_does_not_go_together_is_named(options, message: str):
+    with pytest.raises(ValueError, match=message):
+        ScaleChannelNetwork(mnist_backbone(), ScaleGrid.of(1), MaxOverScales(), **options)
+
+
+def test_centres_are_for_windows_about_a_centre():
+    with pytest.raises(ValueError, match="looks everywhere takes no centres"):
+        swmax(ScaleGrid.of(1))(torch.zeros(1, 1, 28, 28), torch.zeros(1, 2))

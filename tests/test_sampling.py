@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from scalechannels import Foveate, ScaleGrid, reference
-from scalechannels.foveate import resample
+from scalechannels.sampling import resample
 
 GRID = ScaleGrid.of(0.5, 1, 2**0.25, 3.7)
 OUTSIDE = ["border", "reflect", "constant"]
@@ -101,7 +101,7 @@ def test_channels_multiplied_octave_by_octave_are_those_multiplied_at_once(
     image, order = torch.randn(1, 2, 61, 90, dtype=torch.float64), torch.tensor([10, 0, 3, 9, 1, 1, 5])
     ways = ({}, {"channels": order}, {"centres": torch.tensor([[3.0, 80.0]], dtype=torch.float64)})
     octaves = [foveate(image, **way) for way in ways]
-    monkeypatch.setattr("scalechannels.foveate._parts", lambda axis: [(slice(None), None)])
+    monkeypatch.setattr("scalechannels.sampling._parts", lambda axis: [(slice(None), None)])
     for windows, way in zip(octaves, ways, strict=True):
         torch.testing.assert_close(windows, foveate(image, **way), rtol=0, atol=1e-12)
 
