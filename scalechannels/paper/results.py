@@ -1,8 +1,8 @@
-"""The committed results: one JSON file for each run, as training wrote it, found by the run's name.
+"""The committed results: one JSON file for each run, found by the run's name.
 
 Law: a result is used only if it is whole, and of the configuration that its name promises; anything else is
-told with its file and what is wrong with it. Limit: the figures in it are believed, but an accuracy must be
-that of the errors, where a result has kept which images these were.
+reported with its file and what is wrong with it. Keys that nothing reads are allowed, such as `remark`.
+Limit: the numbers in it are trusted, but an accuracy must match the errors where a result has kept them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
-from scalechannels.files import atomic_path
+from scalechannels.files import atomic_path, json_text
 from scalechannels.paper.recipes import Curve, seeded
 from scalechannels.training.config.run import RunConfig
 
@@ -29,6 +29,8 @@ MOST_SEEDS = 5
 """Seeds that are looked for: 0 to 4."""
 HISTORY = 100
 """Epochs that are kept of a longer history."""
+NOT_KEPT = ("per_class", "confusion")
+"""What training tells about each test size and no table, figure or claim of the paper reads."""
 
 
 class ResultError(ValueError):
@@ -41,7 +43,7 @@ class NotEnoughRunsError(ValueError):
 
 @dataclass(frozen=True)
 class Result:
-    """One run's figures."""
+    """One run's numbers."""
 
     config: RunConfig
     values: dict[str, Any]
@@ -75,9 +77,9 @@ class Result:
     def errors(self) -> dict[float | tuple[float, float], np.ndarray]:
         """Size, or range of sizes, to which images were classified wrongly, bool (images,).
 
-        Sizes whose errors were not kept are left out: all of them in results of before they were.
+        Sizes without errors are left out: in the oldest results, all of them.
         """
-        from scalechannels.training.errors import unpack_errors  # numpy, for those alone who need it
+        from scalechannels.training.errors import unpack_errors  # numpy, only where it is needed
 
         kept = [entry for entry in self.values["evaluation"]["sizes"] if entry.get("errors") is not None]
         sizes = [tuple(entry["size"]) if isinstance(entry["size"], list) else entry["size"] for entry in kept]
@@ -94,7 +96,7 @@ class Result:
 
 @dataclass(eq=False)
 class Results:
-    """The results of a folder, each read once. Those that cannot be used are in `faults` when asked for."""
+    """The results of a folder, each read once. What was asked for and cannot be used is in `faults`."""
 
     folder: Path
     faults: dict[str, str] = field(default_factory=dict)
@@ -162,7 +164,7 @@ def read_result(path: Path, config: RunConfig, tested: Iterable[tuple[float, flo
         found = RunConfig.from_dict(values["config"])
         evaluation, history = values["evaluation"], values["history"]
         entries = {_key(entry["size"]): entry for entry in evaluation["sizes"]}
-        figures = [float(entry["accuracy"]) for entry in entries.values()]
+        accuracies = [float(entry["accuracy"]) for entry in entries.values()]
         epochs = int(history[-1]["epoch"])
         for part in ("data", "training", "evaluation"):
             float(values["seconds"][part])
@@ -181,8 +183,8 @@ def read_result(path: Path, config: RunConfig, tested: Iterable[tuple[float, flo
     untested = [size for size in (*sizes, *tested) if _key(size) not in entries]
     if untested:
         raise ResultError(f"{path} lacks the test sizes {untested}")
-    if not all(0 <= figure <= 100 and math.isfinite(figure) for figure in figures):
-        raise ResultError(f"{path} has accuracies that are no percentages: {figures}")
+    if not all(0 <= accuracy <= 100 and math.isfinite(accuracy) for accuracy in accuracies):
+        raise ResultError(f"{path} has accuracies that are no percentages: {accuracies}")
     for entry in evaluation["sizes"]:
         if entry.get("errors") is not None:
             _check_errors(path, entry)
@@ -206,12 +208,20 @@ def _check_errors(path: Path, entry: dict[str, Any]) -> None:
 
 
 def store_result(path: Path, values: dict[str, Any]) -> None:
-    """Write a result; of a history of thousands of epochs a hundred are kept, the last one among them."""
-    history = values["history"]
-    step = -(-len(history) // HISTORY)
-    kept = {**values, "history": history[::-1][::step][::-1]}
+    """Write a result without what is `NOT_KEPT`; of thousands of epochs a hundred stay, with the last one."""
     with atomic_path(path) as temporary:
-        temporary.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        temporary.write_text(result_text(values), encoding="utf-8")
+
+
+def result_text(values: dict[str, Any]) -> str:
+    """A result as it is committed: one line for each section, for the history and for each test size."""
+    history, evaluation = values["history"], values["evaluation"]
+    step = -(-len(history) // HISTORY)
+    sizes = [
+        {key: value for key, value in entry.items() if key not in NOT_KEPT} for entry in evaluation["sizes"]
+    ]
+    kept = {**values, "history": history[::-1][::step][::-1], "evaluation": {**evaluation, "sizes": sizes}}
+    return json_text(kept, whole=("history",)) + "\n"
 
 
 def _key(size: Any) -> tuple[float, ...]:
