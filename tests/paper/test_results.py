@@ -19,6 +19,7 @@ RUN = RunConfig(
 )
 OTHER = replace(RUN, network=replace(RUN.network, name="fovmax"))
 ONE_WRONG = pack_errors(torch.arange(10) == 3)
+COMMITTED = Path(__file__).parents[2] / "results"
 
 
 @pytest.mark.parametrize(
@@ -105,3 +106,11 @@ def test_a_remark_does_not_hinder_reading(tmp_path: Path) -> None:
     write(tmp_path, result)
     results = Results(tmp_path)
     assert results.find(RUN) is not None, results.faults
+
+
+def test_the_committed_runs_are_as_they_would_be_stored() -> None:
+    paths = sorted((COMMITTED / "runs").glob("*.json"))
+    assert len(paths) >= 220
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        assert text == result_text(json.loads(text)), path.name
