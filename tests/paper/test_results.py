@@ -114,3 +114,15 @@ def test_the_committed_runs_are_as_they_would_be_stored() -> None:
     for path in paths:
         text = path.read_text(encoding="utf-8")
         assert text == result_text(json.loads(text)), path.name
+
+
+@pytest.mark.parametrize("name", ["batch_size", "beyond", "deviations", "earlier"])
+def test_the_other_runs_are_one_to_a_line_with_a_remark(name: str) -> None:
+    runs = [json.loads(line) for line in (COMMITTED / f"{name}.jsonl").read_text("utf-8").splitlines()]
+    assert len(runs) >= 18
+    for run in runs:
+        assert run["name"].startswith(f"{run['config']['network']['name']}-{run['config']['data']['name']}-")
+        assert run["remark"].endswith(".")
+        assert run["environment"]["commit"]
+        assert all(0 <= entry["accuracy"] <= 100 for entry in run["evaluation"]["sizes"])
+    assert [run["name"] for run in runs] == sorted(run["name"] for run in runs)
