@@ -131,7 +131,7 @@ def json_text(value: Any, whole: Collection[str] = (), indent: str = "") -> str:
     if isinstance(value, dict):
         begin, end = "{", "}"
         texts = (
-            f"{json.dumps(key)}: {json.dumps(item) if key in whole else json_text(item, whole, deeper)}"
+            f"{json.dumps(str(key))}: {json.dumps(item) if key in whole else json_text(item, whole, deeper)}"
             for key, item in value.items()
         )
     else:
