@@ -1,6 +1,6 @@
 """The committed results: one JSON file for each run, found by the run's name.
 
-Law: a result is used only if it is whole, and of the configuration that its name promises; anything else is
+Law: a result is used only if it is whole and of the configuration that its name promises; anything else is
 reported with its file and what is wrong with it. Keys that nothing reads are allowed, such as `remark`.
 Limit: the numbers in it are trusted, but an accuracy must match the errors where a result has kept them.
 """
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     import numpy as np
 
 RUNS, PICTURES = "runs", "pictures"
-"""The folders within results/: of the runs, and of what pictures are drawn from."""
+"""The folders within results/: the runs, and what the pictures are drawn from."""
 MOST_SEEDS = 5
-"""Seeds that are looked for: 0 to 4."""
+"""Seeds 0 to 4 are looked for."""
 HISTORY = 100
 """Epochs that are kept of a longer history."""
 NOT_KEPT = ("per_class", "confusion")
-"""What training tells about each test size and no table, figure or claim of the paper reads."""
+"""What training reports for each test size but no table, figure or claim of the paper reads."""
 
 
 class ResultError(ValueError):
@@ -38,7 +38,7 @@ class ResultError(ValueError):
 
 
 class NotEnoughRunsError(ValueError):
-    """Something asked for a result that is not there."""
+    """A result was asked for that does not exist."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Result:
 
     @property
     def seconds(self) -> float:
-        """What the run cost: runs that were trained together share their time."""
+        """What the run cost: runs trained together share their time."""
         seconds = self.values["seconds"]
         together = seconds.get("runs_together", 1)
         return float((seconds["data"] + seconds["training"]) / together + seconds["evaluation"])
@@ -130,7 +130,7 @@ class Results:
 
 
 def results_folder(given: Path | str | None = None) -> Path:
-    """The folder of the results: the given one, else ./results, else that of the clone this code lies in."""
+    """The folder of the results: the given one, else ./results, else that of the clone with this code."""
     if given is not None:
         return Path(given).expanduser()
     here, clone = Path("results"), Path(__file__).parents[2] / "results"
@@ -138,7 +138,7 @@ def results_folder(given: Path | str | None = None) -> Path:
 
 
 def known_results(given: Path | str | None = None) -> Results:
-    """The results to read; an error where there is no such folder."""
+    """The results to read; an error where the folder has none."""
     folder = results_folder(given)
     if not (folder / RUNS).is_dir():
         raise FileNotFoundError(
@@ -149,7 +149,7 @@ def known_results(given: Path | str | None = None) -> Results:
 
 @cache
 def _resolved(config: RunConfig, device: str) -> tuple[RunConfig, str]:
-    """Kept, since a table asks for hundreds of names and each takes a millisecond."""
+    """Cached: a table asks for hundreds of names, and each takes a millisecond."""
     resolved = config.resolve(device)
     return resolved, resolved.name
 
@@ -172,7 +172,7 @@ def read_result(path: Path, config: RunConfig, tested: Iterable[tuple[float, flo
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ResultError(f"{path} is damaged: {type(error).__name__}: {error}") from error
     if found != config or known["name"] != config.name:
-        raise ResultError(f"{path} holds the run {found.name}, not {config.name}, which its name promises")
+        raise ResultError(f"{path} holds the run {found.name}, but its name promises {config.name}")
     if known["split"] != "test":
         raise ResultError(
             f"{path} was evaluated on the {known['split']} split; results are of the test split"
@@ -192,7 +192,7 @@ def read_result(path: Path, config: RunConfig, tested: Iterable[tuple[float, flo
 
 
 def _check_errors(path: Path, entry: dict[str, Any]) -> None:
-    """That the errors of a test set can be read and are as many as its accuracy says."""
+    """The errors of a test set must be readable, and as many as its accuracy says."""
     from scalechannels.training.errors import unpack_errors
 
     try:
@@ -203,7 +203,7 @@ def _check_errors(path: Path, entry: dict[str, Any]) -> None:
     if abs(images - wrong - images * float(entry["accuracy"]) / 100) > 1e-3:
         raise ResultError(
             f"{path} is damaged at size {entry['size']}: {wrong} of {images} images are kept as wrong, "
-            f"which an accuracy of {entry['accuracy']} % is not"
+            f"which is not an accuracy of {entry['accuracy']} %"
         )
 
 

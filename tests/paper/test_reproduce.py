@@ -1,4 +1,4 @@
-"""`reproduce` does what is missing and nothing twice; what is damaged is noticed, named and done anew."""
+"""`reproduce` does what is missing and nothing twice; what is damaged is noticed, named and run again."""
 
 import json
 from collections.abc import Callable
@@ -107,14 +107,14 @@ def test_seeds_and_networks_can_be_chosen(tmp_path: Path, do, trained: list[str]
         do("both", seeds=0)
 
 
-def test_a_damaged_result_is_named_and_done_anew(tmp_path: Path, do, trained: list[str]) -> None:
+def test_a_damaged_result_is_named_and_run_again(tmp_path: Path, do, trained: list[str]) -> None:
     do("one")
     path = stored(tmp_path)
     whole = path.read_text()
     path.write_text(whole[:300])
     own = tmp_path / "runs" / RUN.resolve("cpu").name / "result.json"
     said = do("one")
-    assert any(str(path) in line and "damaged" in line and "done anew" in line for line in said)
+    assert any(str(path) in line and "damaged" in line and "run again" in line for line in said)
     assert len(trained) == 1  # the run's own folder still had it
     assert path.read_text() == whole
 
@@ -126,7 +126,7 @@ def test_a_damaged_result_is_named_and_done_anew(tmp_path: Path, do, trained: li
     assert json.loads(path.read_text())["name"] == RUN.resolve("cpu").name
 
 
-def test_a_result_of_another_configuration_is_named_and_done_anew(
+def test_a_result_of_another_configuration_is_named_and_run_again(
     tmp_path: Path, do, trained: list[str]
 ) -> None:
     do("both", seeds=1)

@@ -36,7 +36,7 @@ COMMITTED = Path(__file__).parents[2] / "results"
         (lambda v: v["evaluation"]["sizes"][2].update(errors=7), "damaged at size 0.707"),
         (lambda v: v["evaluation"]["sizes"][-1].update(errors=ONE_WRONG), "1 of 10 images"),
         (lambda v: v["evaluation"]["sizes"][0].update(errors=ONE_WRONG, images=20), "20"),
-        (lambda v: v["config"]["training"].update(seed=5), "not fovavg-strokes-tr1-seed0"),
+        (lambda v: v["config"]["training"].update(seed=5), "promises fovavg-strokes-tr1-seed0"),
         (lambda v: v["config"]["training"].update(unheard=5), "unknown option training.unheard"),
     ],
 )
