@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 
 import torch
 
+from scalechannels.files import json_text
 from scalechannels.training.runs import environment as run_environment
 
 
@@ -69,7 +69,7 @@ def options(description: str | None, repeats: int = 5) -> argparse.ArgumentParse
 
 
 def write(report: dict[str, Any], output: Path | None) -> None:
-    text = json.dumps(report, indent=1) + "\n"
+    text = json_text(report) + "\n"
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(text, encoding="utf-8")

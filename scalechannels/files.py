@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from uuid import uuid4
 
 ENVIRONMENT_VARIABLE = "SCALECHANNELS_DATA"
@@ -117,6 +118,31 @@ def checksum(
     else:
         digest.update(content)
     return digest.hexdigest()
+
+
+def json_text(value: Any, whole: Collection[str] = (), indent: str = "") -> str:
+    """JSON with one line for each innermost object, for files that people diff and grep.
+
+    whole   keys whose values stay on one line although they hold objects
+    """
+    if not _holds_objects(value):
+        return json.dumps(value)
+    deeper = indent + " "
+    if isinstance(value, dict):
+        begin, end = "{", "}"
+        texts = (
+            f"{json.dumps(str(key))}: {json.dumps(item) if key in whole else json_text(item, whole, deeper)}"
+            for key, item in value.items()
+        )
+    else:
+        begin, end = "[", "]"
+        texts = (json_text(item, whole, deeper) for item in value)
+    return begin + ",".join(f"\n{deeper}{text}" for text in texts) + f"\n{indent}{end}"
+
+
+def _holds_objects(value: Any) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return any(isinstance(item, dict) or _holds_objects(item) for item in inner)
 
 
 def _temporary(path: Path) -> Path:

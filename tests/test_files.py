@@ -1,8 +1,9 @@
+import json
 from pathlib import Path
 
 import pytest
 
-from scalechannels.files import atomic_path, cache_root, checksum, locked, scratch_folder
+from scalechannels.files import atomic_path, cache_root, checksum, json_text, locked, scratch_folder
 
 RANDOM = "0123456789abcdef" * 2
 
@@ -111,3 +112,32 @@ def test_checksum_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
     assert checksum(path) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert checksum(path) == checksum(b"abc")
     assert checksum(b"abc", "md5") == "900150983cd24fb0d6963f7d28e17f72"
+
+
+def test_json_has_a_line_for_each_innermost_object() -> None:
+    value = {
+        "name": "a",
+        "list": [1, [2, 3]],
+        "nested": {"flat": {"x": 1.5, "y": []}, "empty": {}, "none": None},
+        "entries": [{"size": (1, 2)}, {"size": 0.1}],
+        "history": [{"epoch": 1}, {"epoch": 2}],
+    }
+    text = json_text(value, whole=("history",))
+    assert text.splitlines() == [
+        "{",
+        ' "name": "a",',
+        ' "list": [1, [2, 3]],',
+        ' "nested": {',
+        '  "flat": {"x": 1.5, "y": []},',
+        '  "empty": {},',
+        '  "none": null',
+        " },",
+        ' "entries": [',
+        '  {"size": [1, 2]},',
+        '  {"size": 0.1}',
+        " ],",
+        ' "history": [{"epoch": 1}, {"epoch": 2}]',
+        "}",
+    ]
+    assert json.loads(text) == json.loads(json.dumps(value))
+    assert json_text({"a": 1}) == '{"a": 1}'

@@ -55,7 +55,7 @@ def missing(
         if (not only or run.network.name in only) and known.find(run, tested(run)) is None
     ]
     for fault in known.faults.values():
-        (say or _say)(f"{fault}; it is done anew")
+        (say or _say)(f"{fault}; it is run again")
     for one in chosen(ids):
         if one.id == "beyond":
             old = without_errors(known, one.seeds if seeds is None else seeds)
@@ -145,16 +145,14 @@ def _do(
     for done in fit(part, folder, device=device, sizes=(*single, *wanted), **options):
         values = read_result(done.folder / "result.json", done.config, wanted)
         store_result(results / f"{done.config.name}.json", values)
-        accuracy = sum(entry["accuracy"] for entry in values["evaluation"]["sizes"][: len(single)]) / len(
-            single
-        )
-        say(f"  {done.config.name}: {accuracy:.2f} % over all sizes")
+        accuracies = [entry["accuracy"] for entry in values["evaluation"]["sizes"][: len(single)]]
+        say(f"  {done.config.name}: {sum(accuracies) / len(single):.2f} % over all sizes")
 
 
 def _set_aside(
     folder: Path, config: RunConfig, wanted: Sequence[tuple[float, float]], say: Callable[[str], None]
 ) -> None:
-    """Move a run's own files away where they are damaged or another run's, so that it is done anew."""
+    """Move a run's files away where they are damaged or belong to another run, so that it starts again."""
     run, fault = folder / config.name, ""
     path = run / "config.toml"
     if path.exists():
@@ -175,7 +173,7 @@ def _set_aside(
             path for n in range(1, 1000) if not (path := folder / f"{config.name}.set-aside-{n}").exists()
         )
         run.rename(place)
-        say(f"{fault}; moved to {place.name} and done anew")
+        say(f"{fault}; moved to {place.name} and run again")
 
 
 def _sizes(run: RunConfig) -> str:

@@ -1,8 +1,8 @@
-"""The committed results: one JSON file for each run, as training wrote it, found by the run's name.
+"""The committed results: one JSON file for each run, found by the run's name.
 
-Law: a result is used only if it is whole, and of the configuration that its name promises; anything else is
-told with its file and what is wrong with it. Limit: the figures in it are believed, but an accuracy must be
-that of the errors, where a result has kept which images these were.
+Law: a result is used only if it is whole and of the configuration that its name promises; anything else is
+reported with its file and what is wrong with it. Keys that nothing reads are allowed, such as `remark`.
+Limit: the numbers in it are trusted, but an accuracy must match the errors where a result has kept them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
-from scalechannels.files import atomic_path
+from scalechannels.files import atomic_path, json_text
 from scalechannels.paper.recipes import Curve, seeded
 from scalechannels.training.config.run import RunConfig
 
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     import numpy as np
 
 RUNS, PICTURES = "runs", "pictures"
-"""The folders within results/: of the runs, and of what pictures are drawn from."""
+"""The folders within results/: the runs, and what the pictures are drawn from."""
 MOST_SEEDS = 5
-"""Seeds that are looked for: 0 to 4."""
+"""Seeds 0 to 4 are looked for."""
 HISTORY = 100
 """Epochs that are kept of a longer history."""
+NOT_KEPT = ("per_class", "confusion")
+"""What training reports for each test size but no table, figure or claim of the paper reads."""
 
 
 class ResultError(ValueError):
@@ -36,12 +38,12 @@ class ResultError(ValueError):
 
 
 class NotEnoughRunsError(ValueError):
-    """Something asked for a result that is not there."""
+    """A result was asked for that does not exist."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """One run's figures."""
+    """One run's numbers."""
 
     config: RunConfig
     values: dict[str, Any]
@@ -75,9 +77,9 @@ class Result:
     def errors(self) -> dict[float | tuple[float, float], np.ndarray]:
         """Size, or range of sizes, to which images were classified wrongly, bool (images,).
 
-        Sizes whose errors were not kept are left out: all of them in results of before they were.
+        Sizes without errors are left out: in the oldest results, all of them.
         """
-        from scalechannels.training.errors import unpack_errors  # numpy, for those alone who need it
+        from scalechannels.training.errors import unpack_errors  # numpy, only where it is needed
 
         kept = [entry for entry in self.values["evaluation"]["sizes"] if entry.get("errors") is not None]
         sizes = [tuple(entry["size"]) if isinstance(entry["size"], list) else entry["size"] for entry in kept]
@@ -86,7 +88,7 @@ class Result:
 
     @property
     def seconds(self) -> float:
-        """What the run cost: runs that were trained together share their time."""
+        """What the run cost: runs trained together share their time."""
         seconds = self.values["seconds"]
         together = seconds.get("runs_together", 1)
         return float((seconds["data"] + seconds["training"]) / together + seconds["evaluation"])
@@ -94,7 +96,7 @@ class Result:
 
 @dataclass(eq=False)
 class Results:
-    """The results of a folder, each read once. Those that cannot be used are in `faults` when asked for."""
+    """The results of a folder, each read once. What was asked for and cannot be used is in `faults`."""
 
     folder: Path
     faults: dict[str, str] = field(default_factory=dict)
@@ -128,7 +130,7 @@ class Results:
 
 
 def results_folder(given: Path | str | None = None) -> Path:
-    """The folder of the results: the given one, else ./results, else that of the clone this code lies in."""
+    """The folder of the results: the given one, else ./results, else that of the clone with this code."""
     if given is not None:
         return Path(given).expanduser()
     here, clone = Path("results"), Path(__file__).parents[2] / "results"
@@ -136,7 +138,7 @@ def results_folder(given: Path | str | None = None) -> Path:
 
 
 def known_results(given: Path | str | None = None) -> Results:
-    """The results to read; an error where there is no such folder."""
+    """The results to read; an error where the folder has none."""
     folder = results_folder(given)
     if not (folder / RUNS).is_dir():
         raise FileNotFoundError(
@@ -147,7 +149,7 @@ def known_results(given: Path | str | None = None) -> Results:
 
 @cache
 def _resolved(config: RunConfig, device: str) -> tuple[RunConfig, str]:
-    """Kept, since a table asks for hundreds of names and each takes a millisecond."""
+    """Cached: a table asks for hundreds of names, and each takes a millisecond."""
     resolved = config.resolve(device)
     return resolved, resolved.name
 
@@ -162,7 +164,7 @@ def read_result(path: Path, config: RunConfig, tested: Iterable[tuple[float, flo
         found = RunConfig.from_dict(values["config"])
         evaluation, history = values["evaluation"], values["history"]
         entries = {_key(entry["size"]): entry for entry in evaluation["sizes"]}
-        figures = [float(entry["accuracy"]) for entry in entries.values()]
+        accuracies = [float(entry["accuracy"]) for entry in entries.values()]
         epochs = int(history[-1]["epoch"])
         for part in ("data", "training", "evaluation"):
             float(values["seconds"][part])
@@ -170,7 +172,7 @@ def read_result(path: Path, config: RunConfig, tested: Iterable[tuple[float, flo
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ResultError(f"{path} is damaged: {type(error).__name__}: {error}") from error
     if found != config or known["name"] != config.name:
-        raise ResultError(f"{path} holds the run {found.name}, not {config.name}, which its name promises")
+        raise ResultError(f"{path} holds the run {found.name}, but its name promises {config.name}")
     if known["split"] != "test":
         raise ResultError(
             f"{path} was evaluated on the {known['split']} split; results are of the test split"
@@ -181,8 +183,8 @@ def read_result(path: Path, config: RunConfig, tested: Iterable[tuple[float, flo
     untested = [size for size in (*sizes, *tested) if _key(size) not in entries]
     if untested:
         raise ResultError(f"{path} lacks the test sizes {untested}")
-    if not all(0 <= figure <= 100 and math.isfinite(figure) for figure in figures):
-        raise ResultError(f"{path} has accuracies that are no percentages: {figures}")
+    if not all(0 <= accuracy <= 100 and math.isfinite(accuracy) for accuracy in accuracies):
+        raise ResultError(f"{path} has accuracies that are no percentages: {accuracies}")
     for entry in evaluation["sizes"]:
         if entry.get("errors") is not None:
             _check_errors(path, entry)
@@ -190,7 +192,7 @@ def read_result(path: Path, config: RunConfig, tested: Iterable[tuple[float, flo
 
 
 def _check_errors(path: Path, entry: dict[str, Any]) -> None:
-    """That the errors of a test set can be read and are as many as its accuracy says."""
+    """The errors of a test set must be readable, and as many as its accuracy says."""
     from scalechannels.training.errors import unpack_errors
 
     try:
@@ -201,17 +203,25 @@ def _check_errors(path: Path, entry: dict[str, Any]) -> None:
     if abs(images - wrong - images * float(entry["accuracy"]) / 100) > 1e-3:
         raise ResultError(
             f"{path} is damaged at size {entry['size']}: {wrong} of {images} images are kept as wrong, "
-            f"which an accuracy of {entry['accuracy']} % is not"
+            f"which is not an accuracy of {entry['accuracy']} %"
         )
 
 
 def store_result(path: Path, values: dict[str, Any]) -> None:
-    """Write a result; of a history of thousands of epochs a hundred are kept, the last one among them."""
-    history = values["history"]
-    step = -(-len(history) // HISTORY)
-    kept = {**values, "history": history[::-1][::step][::-1]}
+    """Write a result without what is `NOT_KEPT`; of thousands of epochs a hundred stay, with the last one."""
     with atomic_path(path) as temporary:
-        temporary.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        temporary.write_text(result_text(values), encoding="utf-8")
+
+
+def result_text(values: dict[str, Any]) -> str:
+    """A result as it is committed: one line for each section, for the history and for each test size."""
+    history, evaluation = values["history"], values["evaluation"]
+    step = -(-len(history) // HISTORY)
+    sizes = [
+        {key: value for key, value in entry.items() if key not in NOT_KEPT} for entry in evaluation["sizes"]
+    ]
+    kept = {**values, "history": history[::-1][::step][::-1], "evaluation": {**evaluation, "sizes": sizes}}
+    return json_text(kept, whole=("history",)) + "\n"
 
 
 def _key(size: Any) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""`reproduce` does what is missing and nothing twice; what is damaged is noticed, named and done anew."""
+"""`reproduce` does what is missing and nothing twice; what is damaged is noticed, named and run again."""
 
 import json
 from collections.abc import Callable
@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers.made_up import made_up, write
 
 from scalechannels.paper import experiments, reproduce
 from scalechannels.paper.recipes import Curve, Experiment, Panel, seeded
 from scalechannels.paper.results import Results
 from scalechannels.training import datasets, fit
 from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig, TrainingConfig
-from scalechannels.training.errors import pack_errors
 
 RUN = RunConfig(
     DataConfig(samples=100),
@@ -24,7 +22,6 @@ RUN = RunConfig(
 OTHER = replace(RUN, network=replace(RUN.network, name="fovmax"))
 ONE = Experiment("one", "", "", "curves", (Panel("", (Curve("a", (RUN,)),)),), tested=((1.0, 2.0),))
 BOTH = Experiment("both", "", "", "curves", (Panel("", (Curve("a", (RUN,)), Curve("b", (OTHER,)))),), seeds=2)
-ONE_WRONG = pack_errors(torch.arange(10) == 3)
 
 PAPER = experiments.EXPERIMENTS
 
@@ -95,9 +92,10 @@ def test_a_result_holds_every_size_and_the_range_that_was_asked_for(tmp_path: Pa
     assert {size: 100 * (1 - wrong.mean()) for size, wrong in result.errors.items()} == pytest.approx(
         {**result.accuracies, (1.0, 2.0): result.accuracy_over(1.0, 2.0)}
     )
-    assert json.loads(stored(tmp_path).read_text()) == json.loads(
-        (tmp_path / "runs" / RUN.resolve("cpu").name / "result.json").read_text()
-    )
+    own = json.loads((tmp_path / "runs" / RUN.resolve("cpu").name / "result.json").read_text())
+    for entry in own["evaluation"]["sizes"]:
+        del entry["per_class"], entry["confusion"]
+    assert json.loads(stored(tmp_path).read_text()) == own
 
 
 def test_seeds_and_networks_can_be_chosen(tmp_path: Path, do, trained: list[str]) -> None:
@@ -109,14 +107,14 @@ def test_seeds_and_networks_can_be_chosen(tmp_path: Path, do, trained: list[str]
         do("both", seeds=0)
 
 
-def test_a_damaged_result_is_named_and_done_anew(tmp_path: Path, do, trained: list[str]) -> None:
+def test_a_damaged_result_is_named_and_run_again(tmp_path: Path, do, trained: list[str]) -> None:
     do("one")
     path = stored(tmp_path)
     whole = path.read_text()
     path.write_text(whole[:300])
     own = tmp_path / "runs" / RUN.resolve("cpu").name / "result.json"
     said = do("one")
-    assert any(str(path) in line and "damaged" in line and "done anew" in line for line in said)
+    assert any(str(path) in line and "damaged" in line and "run again" in line for line in said)
     assert len(trained) == 1  # the run's own folder still had it
     assert path.read_text() == whole
 
@@ -128,7 +126,7 @@ def test_a_damaged_result_is_named_and_done_anew(tmp_path: Path, do, trained: li
     assert json.loads(path.read_text())["name"] == RUN.resolve("cpu").name
 
 
-def test_a_result_of_another_configuration_is_named_and_done_anew(
+def test_a_result_of_another_configuration_is_named_and_run_again(
     tmp_path: Path, do, trained: list[str]
 ) -> None:
     do("both", seeds=1)
@@ -141,52 +139,6 @@ def test_a_result_of_another_configuration_is_named_and_done_anew(
     assert any("describes another run" in line for line in said)
     assert trained.count(RUN.resolve("cpu").name) == 2
     assert json.loads(one.read_text())["config"]["network"]["name"] == "fovavg"
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda v: v["evaluation"]["sizes"].pop(3), "lacks the test sizes"),
-        (lambda v: v["evaluation"].update(split="validation"), "validation split"),
-        (lambda v: v["evaluation"]["sizes"][0].update(accuracy=101.0), "no percentages"),
-        (lambda v: v["evaluation"]["sizes"][0].update(accuracy=float("nan")), "no percentages"),
-        (lambda v: v["history"][-1].update(epoch=7), "ends after 7 of 1 epochs"),
-        (lambda v: v.update(history=[]), "damaged: IndexError"),
-        (lambda v: v.pop("seconds"), "damaged: KeyError: 'seconds'"),
-        (lambda v: v["evaluation"]["sizes"][2].update(errors="eNo="), "damaged at size 0.707"),
-        (lambda v: v["evaluation"]["sizes"][2].update(errors=7), "damaged at size 0.707"),
-        (lambda v: v["evaluation"]["sizes"][-1].update(errors=ONE_WRONG), "1 of 10 images"),
-        (lambda v: v["evaluation"]["sizes"][0].update(errors=ONE_WRONG, images=20), "20"),
-        (lambda v: v["config"]["training"].update(seed=5), "not fovavg-strokes-tr1-seed0"),
-        (lambda v: v["config"]["training"].update(unheard=5), "unknown option training.unheard"),
-    ],
-)
-def test_what_is_wrong_with_a_result_is_said(tmp_path: Path, change, message: str) -> None:
-    result = made_up(RUN, device="cpu")
-    change(result.values)
-    path = stored(tmp_path)
-    write(path.parent, result)
-    results = Results(path.parent)
-    assert results.find(RUN) is None
-    (fault,) = results.faults.values()
-    assert str(path) in fault
-    assert message in fault
-
-
-def test_errors_are_read_where_they_were_kept(tmp_path: Path) -> None:
-    result = made_up(RUN, device="cpu", accuracy=lambda size: 90.0)
-    first, second, third = result.values["evaluation"]["sizes"][:3]
-    first["errors"], second["errors"], third["errors"] = ONE_WRONG, ONE_WRONG, None
-    second["accuracy"] = 90.00000000000001  # as a mean over images may be rounded
-    write(tmp_path, result)
-    found = Results(tmp_path).find(RUN)
-    assert found is not None
-    assert list(found.errors) == [first["size"], second["size"]]
-    assert found.errors[first["size"]].nonzero()[0].tolist() == [3]
-    write(tmp_path, made_up(OTHER, device="cpu"))
-    before = Results(tmp_path).find(OTHER)
-    assert before is not None
-    assert before.errors == {}
 
 
 def test_interrupted_it_goes_on(
@@ -245,13 +197,3 @@ def test_every_run_of_every_experiment_is_in_one_group() -> None:
     assert sorted(run.name for part in reproduce.groups(runs) for run in part) == sorted(
         run.name for run in runs
     )
-
-
-def test_of_a_long_history_a_hundred_epochs_are_kept(tmp_path: Path) -> None:
-    from scalechannels.paper.results import store_result
-
-    store_result(tmp_path / "a.json", {"history": [{"epoch": n} for n in range(1, 2085)]})
-    kept = [entry["epoch"] for entry in json.loads((tmp_path / "a.json").read_text())["history"]]
-    assert len(kept) == 100
-    assert kept[-1] == 2084
-    assert kept == sorted(kept)
