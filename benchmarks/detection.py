@@ -30,11 +30,11 @@ import torch
 from torch import Tensor
 
 import scalechannels
+from benchmarks.average_precision import Ranked, average_precision, right
 from benchmarks.measure import environment, options, write
 from scalechannels import MaxOverScales, ScaleChannelNetwork, ScaleGrid
 from scalechannels.data.scenes import MnistObjects, Scene, scene
 from scalechannels.data.sources import load_mnist
-from scalechannels.detection.boxes import Ranked, average_precision, right
 from scalechannels.detection.detector import Detection, Detector, Peaks
 from scalechannels.detection.training import CLASSES, GRID, digits_of_one_size, save, train
 

@@ -8,10 +8,11 @@ from helpers.signals import blob
 from torch import Tensor, nn
 
 import scalechannels
+from benchmarks.average_precision import Ranked, average_precision, right
 from scalechannels import MaxOverScales, ScaleChannelNetwork, ScaleGrid, fovavg
 from scalechannels.data.scenes import scene
 from scalechannels.detection import detector as detection
-from scalechannels.detection.boxes import Ranked, average_precision, overlap, right, suppress
+from scalechannels.detection.boxes import overlap, suppress
 from scalechannels.detection.detector import Detection, Detector
 from scalechannels.detection.interest_points import interest_points
 
