@@ -1,7 +1,9 @@
 """Importing the package costs nothing, and its face holds what it promises."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +22,7 @@ def test_importing_the_package_does_not_import_torch():
 def test_help_does_not_import_torch():
     code = """
 import sys
+from pathlib import Path
 from scalechannels.cli import app
 try:
     app(["--help"])
@@ -48,3 +51,8 @@ def test_every_public_name_exists():
 def test_an_unknown_name_is_named():
     with pytest.raises(AttributeError, match="module 'scalechannels' has no attribute 'fovmin'"):
         _ = scalechannels.fovmin
+
+
+def test_type_checkers_are_told_every_public_name():
+    stub = (Path(scalechannels.__file__).parent / "__init__.pyi").read_text(encoding="utf-8")
+    assert sorted(re.findall(r" as (\w+)$", stub, re.MULTILINE)) == sorted(scalechannels.__all__)
