@@ -15,7 +15,7 @@ from scalechannels.plain import PlainNetwork, cnn
 from scalechannels.saving.pretrained import Network
 from scalechannels.scales import ScaleGrid
 from scalechannels.sliding import swmax
-from scalechannels.training.config.run import Initialisation, RunConfig
+from scalechannels.training.config import Initialisation, RunConfig
 from scalechannels.training.own_network import own_network
 
 RESIDUAL_FEATURES = 32
