@@ -29,7 +29,7 @@ from scalechannels.coarse_to_fine import CoarseToFine
 from scalechannels.commands.evaluate import open_network, run_config
 from scalechannels.data.ranges import RANGES, inside
 from scalechannels.saving.shipped import find_network
-from scalechannels.training.config.run import DataConfig
+from scalechannels.training.config import DataConfig
 from scalechannels.training.datasets import open_data
 
 Way = tuple[int, int, float]

@@ -20,7 +20,7 @@ import torch
 from benchmarks.measure import environment, options, write
 from scalechannels.data.image_set import ImageSet
 from scalechannels.training.build import build_network
-from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig
 from scalechannels.training.resident import resident_inputs
 from scalechannels.training.stacking.stacked import stack_networks
 from scalechannels.training.trainer import Trainer, shuffled

@@ -14,7 +14,7 @@ from helpers.command_line import run
 
 from scalechannels.commands import ending
 from scalechannels.training import datasets
-from scalechannels.training.config.run import RunConfig
+from scalechannels.training.config import RunConfig
 
 TINY = """
 [data]

@@ -17,7 +17,7 @@ from scalechannels import (
     fovmax,
 )
 from scalechannels.training.build import build_network
-from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig
 
 GRID = ScaleGrid(0.5, 4, ratio=2)
 

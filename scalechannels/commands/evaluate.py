@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from scalechannels.commands.ending import clear_ending
 from scalechannels.commands.train import Device, Root, Sizes, Split, require_device, require_sizes
 from scalechannels.saving.shipped import find_network
-from scalechannels.training.config.run import DataConfig, DataName, RunConfig
+from scalechannels.training.config import DataConfig, DataName, RunConfig
 
 Coarse = Annotated[
     int | None,

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from scalechannels.commands.ending import clear_ending
 from scalechannels.commands.train import Root
 from scalechannels.data.sizes import MNIST_SIZES
-from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 
 if TYPE_CHECKING:
     from scalechannels.training.evaluate import SizeResult

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from scalechannels.commands.ending import clear_ending
 from scalechannels.commands.train import Device, Out, Root, Sizes, Split, require_device, require_sizes
-from scalechannels.training.config.run import RunConfig
+from scalechannels.training.config import RunConfig
 
 
 def sweep(

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from scalechannels.commands.ending import clear_ending
-from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 
 Device = Annotated[
     Literal["cpu", "cuda"] | None,

@@ -16,7 +16,7 @@ from scalechannels.paper.layout import NONE, TextForm, columns
 from scalechannels.paper.paired import Paired, Size, compare
 from scalechannels.paper.recipes import ROOT2, SAMPLES, SINGLE, better_cifar, cifar, residual_cifar, seeded
 from scalechannels.paper.results import NotEnoughRunsError, Results
-from scalechannels.training.config.run import RunConfig
+from scalechannels.training.config import RunConfig
 
 OVER: dict[str, str | Size] = {over: over for over in ("[1,4]", "[1/2,4]", "[1/2,8]")}
 CIFAR_OVER: dict[str, str | Size] = {"size 1/2": 0.5, "size 1": 1.0, "size 2": 2.0}

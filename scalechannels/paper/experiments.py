@@ -32,7 +32,7 @@ from scalechannels.paper.recipes import (
     normed,
     residual_cifar,
 )
-from scalechannels.training.config.run import NetworkName, RunConfig
+from scalechannels.training.config import NetworkName, RunConfig
 
 SCALE_CHANNELS: tuple[NetworkName, ...] = ("fovavg", "fovmax", "swmax", "fovconc")
 

@@ -29,7 +29,7 @@ import numpy as np
 from scalechannels.data.ranges import RANGES, inside
 from scalechannels.paper.recipes import SINGLE, TRAINED, Train, seeded
 from scalechannels.paper.results import MOST_SEEDS, NotEnoughRunsError, Result, Results, known_results
-from scalechannels.training.config.run import RunConfig
+from scalechannels.training.config import RunConfig
 
 Size = float | tuple[float, float]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scalechannels.paper.recipes import Train
-from scalechannels.training.config.run import NetworkName
+from scalechannels.training.config import NetworkName
 
 COLUMNS = ("[1/2,1]", "[1,4]", "[4,8]", "[1/2,4]", "[1/2,8]")
 """The ranges of test sizes of table 1."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from scalechannels.training.config.run import (
+from scalechannels.training.config import (
     DataConfig,
     NetworkConfig,
     NetworkName,

@@ -26,7 +26,7 @@ from scalechannels.paper.tables import TableRow, channels, curve_tables, main_ta
 from scalechannels.report import page as html
 from scalechannels.report.page import Markup
 from scalechannels.report.theme import svg
-from scalechannels.training.config.run import NetworkName
+from scalechannels.training.config import NetworkName
 
 STYLE = """<style>
 main { max-width: 68rem; }

@@ -26,7 +26,7 @@ from scalechannels.paper.results import (
     read_result,
     store_result,
 )
-from scalechannels.training.config.run import NetworkName, RunConfig
+from scalechannels.training.config import NetworkName, RunConfig
 
 TOGETHER = 12
 """At most so many runs are trained as one."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.files import atomic_path, json_text
 from scalechannels.paper.recipes import Curve, seeded
-from scalechannels.training.config.run import RunConfig
+from scalechannels.training.config import RunConfig
 
 if TYPE_CHECKING:
     import numpy as np

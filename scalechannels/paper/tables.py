@@ -18,7 +18,7 @@ from scalechannels.paper.published import COLUMNS, RANKINGS, TABLE1, TABLE1_MEAN
 from scalechannels.paper.recipes import NETWORKS, SINGLE, Curve, Experiment, Panel, Train
 from scalechannels.paper.results import Result, Results
 from scalechannels.scales import ScaleGrid
-from scalechannels.training.config.run import NetworkName, RunConfig
+from scalechannels.training.config import NetworkName, RunConfig
 
 Source = Literal["paper", "ours"]
 

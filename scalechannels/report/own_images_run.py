@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalechannels.training.config.run import RunConfig
+from scalechannels.training.config import RunConfig
 
 if TYPE_CHECKING:
     from scalechannels.training.runs import Run

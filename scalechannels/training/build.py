@@ -13,7 +13,7 @@ from scalechannels.network import Data, PaperOptions, fovavg, fovconc, fovlse, f
 from scalechannels.plain import PlainNetwork, averaged_over_scales, cnn
 from scalechannels.saving.pretrained import Network
 from scalechannels.scales import ScaleGrid
-from scalechannels.training.config.run import Initialisation, RunConfig
+from scalechannels.training.config import Initialisation, RunConfig
 from scalechannels.training.own_network import own_network
 
 RESIDUAL_FEATURES = 32

@@ -10,7 +10,7 @@ import torch
 from scalechannels.data.image_set import ImageSet
 from scalechannels.data.rescaled_cifar10 import CLASSES as CIFAR_CLASSES
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
-from scalechannels.training.config.run import DataConfig
+from scalechannels.training.config import DataConfig
 
 EvaluationSplit = Literal["validation", "test"]
 Size = float | tuple[float, float]

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from scalechannels.training.build import build_network
-from scalechannels.training.config.run import RunConfig
+from scalechannels.training.config import RunConfig
 from scalechannels.training.datasets import EvaluationSplit, Size
 from scalechannels.training.distributed import joined
 from scalechannels.training.group import How, Session

@@ -23,7 +23,7 @@ from scalechannels.data.folder import MAX_PIXELS, ImageFolder, image_folder
 from scalechannels.data.frames import framed, reduced, simulated
 from scalechannels.data.image_set import ImageSet
 from scalechannels.scales import ScaleGrid
-from scalechannels.training.config.run import DataConfig, RunConfig
+from scalechannels.training.config import DataConfig, RunConfig
 from scalechannels.training.own_network import FIELD, sized_backbone, training_scale
 
 SIZES = tuple(2 ** (k / 4) for k in range(-8, 9))  # 1/4 to 4

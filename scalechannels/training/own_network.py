@@ -16,7 +16,7 @@ from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pooling import ConcatScales, LogMeanExpOverScales, MaxOverScales, MeanOverScales
 from scalechannels.scales import ScaleGrid
-from scalechannels.training.config.run import RunConfig
+from scalechannels.training.config import RunConfig
 
 FIELD = 4
 """The plain CNN's field, and the frame of test images, in sizes of the object: the paper's 112 for 28."""

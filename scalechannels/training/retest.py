@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from scalechannels.training.config.run import DataConfig
+from scalechannels.training.config import DataConfig
 from scalechannels.training.datasets import (
     CifarData,
     EvaluationSplit,

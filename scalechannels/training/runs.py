@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from scalechannels.files import atomic_path, locked
-from scalechannels.training.config.run import RunConfig
+from scalechannels.training.config import RunConfig
 from scalechannels.version import __version__
 
 CONFIG, RESULT = "config.toml", "result.json"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from scalechannels.training.config.run import RunConfig
+from scalechannels.training.config import RunConfig
 from scalechannels.training.fit import fit
 from scalechannels.training.retest import is_tested
 from scalechannels.training.runs import Run

@@ -11,7 +11,7 @@ from scalechannels.training.augment.detail import Coarsen
 from scalechannels.training.augment.flips_and_crops import Augment
 from scalechannels.training.augment.jitter import Jitter
 from scalechannels.training.augment.visible import Cut
-from scalechannels.training.config.run import Precision
+from scalechannels.training.config import Precision
 from scalechannels.training.distributed import Processes
 
 UNROLL = 25

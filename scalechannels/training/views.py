@@ -15,7 +15,7 @@ from scalechannels.training.augment.detail import Coarsen
 from scalechannels.training.augment.flips_and_crops import Augment
 from scalechannels.training.augment.jitter import Jitter
 from scalechannels.training.augment.visible import Cut
-from scalechannels.training.config.run import RunConfig
+from scalechannels.training.config import RunConfig
 from scalechannels.training.resident import (
     filled_up,
     fits,

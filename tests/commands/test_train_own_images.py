@@ -13,7 +13,7 @@ from PIL import Image
 
 from scalechannels import ScaleGrid
 from scalechannels.report.own_images import verdict
-from scalechannels.training.config.run import RunConfig
+from scalechannels.training.config import RunConfig
 
 FEW = ("--training.epochs", 1, "--network.low", 0.5, "--network.high", 2, "--network.ratio", 2)
 

@@ -13,7 +13,7 @@ from PIL import Image
 from scalechannels import ScaleGrid
 from scalechannels.cli import main
 from scalechannels.commands.train import app as train
-from scalechannels.training.config.run import DataConfig, RunConfig
+from scalechannels.training.config import DataConfig, RunConfig
 from scalechannels.training.own_network import multiplications, sized_backbone
 
 DOCS = Path(__file__).parents[2] / "docs"

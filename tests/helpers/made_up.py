@@ -15,7 +15,7 @@ from scalechannels.paper.paired import Size
 from scalechannels.paper.recipes import seeded
 from scalechannels.paper.results import Result
 from scalechannels.scales import ScaleGrid
-from scalechannels.training.config.run import RunConfig
+from scalechannels.training.config import RunConfig
 from scalechannels.training.errors import pack_errors
 
 IMAGES = 40

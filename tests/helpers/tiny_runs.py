@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from scalechannels.training import datasets
-from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.fit import fit
 from scalechannels.training.runs import Run
 

@@ -21,7 +21,7 @@ from scalechannels.paper.paired import (
 )
 from scalechannels.paper.recipes import SINGLE, better, cifar, few, main, seeded
 from scalechannels.paper.results import Results
-from scalechannels.training.config.run import RunConfig
+from scalechannels.training.config import RunConfig
 
 
 def runs_of(name) -> tuple[RunConfig, ...]:

@@ -12,7 +12,7 @@ from scalechannels.paper import experiments, reproduce
 from scalechannels.paper.recipes import Curve, Experiment, Panel, seeded
 from scalechannels.paper.results import Results
 from scalechannels.training import datasets, fit
-from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 
 RUN = RunConfig(
     DataConfig(samples=100),

@@ -9,7 +9,7 @@ import torch
 from helpers.made_up import made_up, write
 
 from scalechannels.paper.results import Results, result_text, store_result
-from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.errors import pack_errors
 
 RUN = RunConfig(

@@ -13,7 +13,7 @@ from scalechannels.backbones.paper import mnist_backbone
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.paper.recipes import main, mnist, normed
 from scalechannels.training import build, datasets
-from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.fit import fit
 from scalechannels.training.stacking.stacked import can_stack
 

@@ -36,8 +36,7 @@ from scalechannels.data.frames import reduced
 from scalechannels.dense import DenseNetwork
 from scalechannels.saving.onnx import ExportError, export_onnx
 from scalechannels.saving.pretrained import Network
-from scalechannels.training.config.data import DataConfig
-from scalechannels.training.config.run import RunConfig
+from scalechannels.training.config import DataConfig, RunConfig
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -4,7 +4,7 @@ import torch
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.training import datasets
-from scalechannels.training.config.run import DataConfig
+from scalechannels.training.config import DataConfig
 from scalechannels.training.datasets import open_data, require_labels
 
 

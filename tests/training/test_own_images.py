@@ -13,7 +13,7 @@ from scalechannels import ScaleGrid
 from scalechannels.data.frames import framed, simulated
 from scalechannels.training import own_images
 from scalechannels.training.build import build_network
-from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.datasets import open_data
 from scalechannels.training.fit import fit
 from scalechannels.training.own_network import equal_cost_backbone, multiplications, sized_backbone

@@ -8,7 +8,7 @@ from scalechannels.paper.claims.claim import Claim, need
 from scalechannels.paper.published import CIFAR
 from scalechannels.paper.recipes import NETWORKS, ROOT2, ROOT4, cifar
 from scalechannels.paper.results import Results
-from scalechannels.training.config.run import NetworkName
+from scalechannels.training.config import NetworkName
 
 ABOUT = 8.0
 

@@ -13,7 +13,7 @@ from typing import Literal
 from scalechannels.paper.recipes import Experiment
 from scalechannels.paper.results import NotEnoughRunsError, Result, Results
 from scalechannels.paper.tables import curve_figures
-from scalechannels.training.config.run import RunConfig
+from scalechannels.training.config import RunConfig
 
 State = Literal["holds", "does not hold", "not enough runs"]
 

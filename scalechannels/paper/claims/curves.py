@@ -10,7 +10,7 @@ from scalechannels.paper.claims.claim import Claim, need, need_curve
 from scalechannels.paper.experiments import experiment
 from scalechannels.paper.recipes import NETWORKS, ROOT2, main, mnist, normed
 from scalechannels.paper.results import Results
-from scalechannels.training.config.run import NetworkName
+from scalechannels.training.config import NetworkName
 
 LARGE_DROP = 10.0
 """Points."""

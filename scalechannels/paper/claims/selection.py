@@ -10,7 +10,7 @@ from scalechannels.paper.claims.claim import Claim, NotEnoughRunsError, need
 from scalechannels.paper.recipes import EQUAL_BLUR, NETWORKS, SINGLE, Train, mnist, seeded
 from scalechannels.paper.results import MOST_SEEDS, Result, Results
 from scalechannels.scales import ScaleGrid
-from scalechannels.training.config.run import NetworkName, RunConfig
+from scalechannels.training.config import NetworkName, RunConfig
 
 SMALLEST, LARGEST = 0.5, 4.0
 """The sizes that are looked at: beyond 4 the image shows only a part of the digit."""

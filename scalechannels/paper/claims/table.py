@@ -15,7 +15,7 @@ from scalechannels.paper.published import (
 from scalechannels.paper.recipes import NETWORKS
 from scalechannels.paper.results import Results
 from scalechannels.paper.tables import TableRow, main_table, ranking
-from scalechannels.training.config.run import NetworkName
+from scalechannels.training.config import NetworkName
 
 COIN_FLIP = 0.3
 """Pairs that the paper has no further apart than this are not ranked."""

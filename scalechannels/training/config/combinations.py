@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scalechannels.training.config.run import RunConfig
+    from scalechannels.training.config import RunConfig
 
 
 def require_combination(config: RunConfig) -> None:

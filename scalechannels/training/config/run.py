@@ -15,21 +15,10 @@ from typing import Any
 
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.config.combinations import require_combination
-from scalechannels.training.config.data import DataConfig, DataName
-from scalechannels.training.config.network import Initialisation, NetworkConfig, NetworkName
+from scalechannels.training.config.data import DataConfig
+from scalechannels.training.config.network import NetworkConfig, NetworkName
 from scalechannels.training.config.options import changed, filled, from_dict, read_toml, to_toml
-from scalechannels.training.config.training import Precision, TrainingConfig
-
-__all__ = [
-    "DataConfig",
-    "DataName",
-    "Initialisation",
-    "NetworkConfig",
-    "NetworkName",
-    "Precision",
-    "RunConfig",
-    "TrainingConfig",
-]
+from scalechannels.training.config.training import TrainingConfig
 
 
 @dataclass(frozen=True)

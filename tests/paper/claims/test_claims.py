@@ -15,7 +15,7 @@ from scalechannels.paper.published import TABLE1
 from scalechannels.paper.recipes import ROOT2, main, seeded
 from scalechannels.paper.reproduce import tested as ranges_of
 from scalechannels.paper.results import Results
-from scalechannels.training.config.run import RunConfig
+from scalechannels.training.config import RunConfig
 
 COMMITTED = Path(__file__).parents[3] / "results" / "runs"
 

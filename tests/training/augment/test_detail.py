@@ -17,7 +17,7 @@ from scalechannels.training.alone import Alone
 from scalechannels.training.augment.detail import Coarsen, coarser_shares
 from scalechannels.training.augment.flips_and_crops import Augment
 from scalechannels.training.augment.visible import Cut
-from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.fit import fit
 from scalechannels.training.resident import foveate_finer
 from scalechannels.training.trainer import Trainer

@@ -16,7 +16,7 @@ from scalechannels.sampling import Foveate
 from scalechannels.training.alone import Alone
 from scalechannels.training.augment import flips_and_crops as augmenting
 from scalechannels.training.augment.flips_and_crops import Augment, canvas_side
-from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.fit import fit
 from scalechannels.training.resident import foveate_finer
 from scalechannels.training.trainer import Trainer

@@ -8,7 +8,7 @@ from scalechannels import ScaleGrid
 from scalechannels.sampling import Foveate
 from scalechannels.training.augment.jitter import Jitter
 from scalechannels.training.augment.visible import Cut
-from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.fit import fit
 from scalechannels.training.resident import foveate_finer
 from scalechannels.training.trainer import Trainer

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.config.options import changed
-from scalechannels.training.config.run import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 
 PAPER = {"epochs": 20, "batch": 16, "rate": 3e-3, "floor": 5e-5, "schedule": "step", "period": 2}
 CIFAR = {"epochs": 103, "batch": 256, "rate": 1e-3, "floor": 5e-5, "schedule": "cosine", "period": 75}
