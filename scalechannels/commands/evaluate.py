@@ -155,7 +155,7 @@ def require_free(out: Path) -> None:
 
 def table(result: dict[str, Any]) -> str:
     """Accuracy, the class that is found least often and the strongest channel, for each size."""
-    from scalechannels.commands.table import size_name
+    from scalechannels.report.text import size_name
 
     last = "strongest channel" if result["channels"] else ""
     lines = [f"{'size':>8}{'accuracy':>12}   {'worst class':<22}{last}".rstrip()]

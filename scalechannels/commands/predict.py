@@ -321,7 +321,7 @@ def class_names(folder: Path) -> list[str] | None:
 
 def as_csv(predictions: Sequence[Prediction], scales: Sequence[float]) -> str:
     """One line for each image; one column for each channel."""
-    from scalechannels.commands.table import size_name
+    from scalechannels.report.text import size_name
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -68,8 +68,8 @@ def run_quickstart(
     effort: Effort | None = None,
 ) -> Path:
     """Train, test and write the report; its path."""
-    from scalechannels.commands.table import accuracy_table
     from scalechannels.files import atomic_path
+    from scalechannels.report.text import accuracy_table
 
     effort = effort or Effort()
     started = time.perf_counter()

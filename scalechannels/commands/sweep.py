@@ -36,7 +36,7 @@ def sweep(
     Example: scalechannels sweep seed0.toml seed1.toml --ray
     """
     with clear_ending("stopped; the same command goes on where it was"):
-        from scalechannels.commands.table import accuracies, accuracy_table
+        from scalechannels.report.text import accuracies, accuracy_table
         from scalechannels.training.sweep import RunsFailedError
         from scalechannels.training.sweep import sweep as do_all
 

@@ -239,7 +239,7 @@ def show(run: Any, before: tuple[str, list[Any]] | None) -> None:
 
     if int(os.environ.get("RANK", 0)) > 0:
         return
-    from scalechannels.commands.table import accuracies, accuracy_table
+    from scalechannels.report.text import accuracies, accuracy_table
 
     result = run.result()
     evaluation = result["evaluation"]

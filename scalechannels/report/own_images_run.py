@@ -191,8 +191,8 @@ def _examples(config: RunConfig) -> list[tuple[Any, float]]:
 
 
 def _table(result: dict[str, Any]) -> str:
-    from scalechannels.commands.table import size_name
     from scalechannels.report.own_images import columns_of
+    from scalechannels.report.text import size_name
 
     columns = columns_of(result)
     lines = [f"{'size':>8}" + "".join(f"{name:>18}" for name in columns)]
