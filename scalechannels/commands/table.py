@@ -7,12 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from scalechannels.commands.ending import clear_ending
-
-ResultsFolder = Annotated[
-    Path | None,
-    Parameter(name="--results", help="The folder of the results; by default ./results, else the clone's."),
-]
+from scalechannels.cli import ResultsFolder
 
 
 def table(
@@ -31,8 +26,7 @@ def table(
 
     Examples: scalechannels table 1; scalechannels table 1 --format json; scalechannels table figure7
     """
-    with clear_ending():
-        print(table_text(f"table{id}" if id.isdecimal() else id, form, results))
+    print(table_text(f"table{id}" if id.isdecimal() else id, form, results))
 
 
 def table_text(id: str, form: Literal["text", "markdown", "json"], results: Path | None) -> str:

@@ -28,12 +28,11 @@ def train_own_images(
     """Train, test and report; the report's path. `options` are those of `fit`."""
     import torch
 
-    from scalechannels.commands.train import require_device, require_sizes
+    from scalechannels.cli import require_device
     from scalechannels.training.fit import fit
     from scalechannels.training.retest import default_sizes, is_tested
     from scalechannels.training.runs import Run
 
-    require_sizes(options.get("sizes"))
     # Said to both runs, so that the report has the same sizes of both, whatever they were tested on before.
     options["sizes"] = options.get("sizes") or default_sizes(config.data)
     place = require_device(device)
