@@ -1,5 +1,6 @@
 """`scalechannels train` and `evaluate`: what they do, what they say, and how they end."""
 
+import inspect
 import json
 import os
 import shutil
@@ -8,11 +9,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from helpers.command_line import run
 
-from scalechannels.commands import ending
+from scalechannels import cli
 from scalechannels.training import datasets
 from scalechannels.training.config import RunConfig
 
@@ -43,8 +45,13 @@ def only(here: Path) -> Path:
 
 
 def test_help_is_fast_and_says_what_each_command_is_for() -> None:
-    code = "import sys; from scalechannels.cli import app; app(['--help'], result_action='return_value'); "
-    code += "print([n for n in ('torch', 'numpy', 'matplotlib', 'PIL') if n in sys.modules])"
+    code = """
+import atexit, sys
+from scalechannels.cli import main
+heavy = ("torch", "numpy", "matplotlib", "PIL")
+atexit.register(lambda: print([name for name in heavy if name in sys.modules]))
+main(["--help"])
+"""
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.split("\n")[-2] == "[]"
     for words in ("train        Train a network", "evaluate     Test a trained", "predict      Class, prob"):
@@ -91,7 +98,7 @@ def test_a_finished_run_says_that_it_is_done(here: Path, capsys: pytest.CaptureF
     third = capsys.readouterr()
     assert third.out.splitlines()[1].split()[0] == "2"
     assert "validation split" in third.out
-    assert "This run was done before: it was only tested anew." in third.err
+    assert "This run was done before: it was only tested again." in third.err
 
 
 @pytest.mark.parametrize(
@@ -101,8 +108,8 @@ def test_a_finished_run_says_that_it_is_done(here: Path, capsys: pytest.CaptureF
         (("--config", "bad.toml"), "bad.toml: unknown option data.smaples; known in data: name, sizes,"),
         (("--data.sizes", "-1"), "data.sizes is one positive size"),
         (("--training.epochs", "0"), "training.epochs is at least 1, got 0"),
-        (("--sizes", "0"), "--sizes takes positive sizes"),
-        (("--sizes", "1", "2", "1"), "--sizes takes each size once, got 1 2 1"),
+        (("--sizes", "0"), "for --sizes. Sizes are positive"),
+        (("--sizes", "1", "2", "1"), '"(1.0, 2.0, 1.0)" for --sizes. Give each size once'),
         (("--network.name", "swmax", "--data.name", "cifar10"), "swmax looks for objects over space"),
         (("--config", "run.toml", "--training.batch", "100"), "a batch of 100 is larger than the 64"),
         (("--config", "run.toml", "--out", "run.toml/runs"), "cannot write the run's folder run.toml/runs"),
@@ -128,20 +135,45 @@ def test_unknown_options_are_refused_with_the_nearest_name(
     assert not (here / "runs").exists()
 
 
+def failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every command end so."""
+
+    def command() -> None:
+        raise error
+
+    parsed = command, inspect.signature(command).bind(), {}
+    monkeypatch.setattr(cli, "app", SimpleNamespace(parse_args=lambda words, **options: parsed))
+
+
 @pytest.mark.parametrize("memory", [MemoryError("64 GiB"), RuntimeError("can't allocate memory: 9 bytes")])
-def test_out_of_memory_names_the_knob(memory: Exception, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended, ending.clear_ending():
-        raise memory
-    assert ended.value.code == 1
+def test_out_of_memory_names_the_knob(
+    memory: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(memory, monkeypatch)
+    assert run("train") == 1
     said = capsys.readouterr().err
     assert said.startswith("error: out of memory")
     assert "--training.batch" in said
     assert said.count("\n") == 1
 
 
-def test_faults_keep_their_trace() -> None:
-    with pytest.raises(RuntimeError, match="shapes"), ending.clear_ending():
-        raise RuntimeError("shapes do not fit")
+@pytest.mark.parametrize("fault", [RuntimeError("shapes do not fit"), ZeroDivisionError("by zero")])
+def test_faults_keep_their_trace(fault: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(fault, monkeypatch)
+    with pytest.raises(type(fault), match=str(fault)):
+        run("train")
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [("predict", "stopped"), ("data", "stopped"), ("train", "stopped; run the same command again to resume")],
+)
+def test_ctrl_c_is_one_line(
+    command: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(KeyboardInterrupt(), monkeypatch)
+    assert run(command) == 130
+    assert capsys.readouterr().err == f"\n{said}\n"
 
 
 def test_evaluate_writes_one_json_and_a_table(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,7 +240,7 @@ def test_evaluate_does_not_overwrite_the_run_and_knows_one_that_is_not_done(
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals differ")
-def test_ctrl_c_ends_with_one_line_and_the_same_command_goes_on(tmp_path: Path) -> None:
+def test_ctrl_c_ends_with_one_line_and_the_same_command_resumes(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text(TINY.replace("epochs = 2", "epochs = 150"))
     words = [sys.executable, "-m", "scalechannels.cli", "train", "--config", "run.toml", "--sizes", "1"]
     process = subprocess.Popen(
@@ -229,7 +261,7 @@ def test_ctrl_c_ends_with_one_line_and_the_same_command_goes_on(tmp_path: Path) 
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""
-    assert err.strip() == "stopped; the same command goes on after the last complete epoch"
+    assert err.strip() == "stopped; run the same command again to resume"
     assert subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=250).returncode == 0
     (result,) = tmp_path.glob("runs/*/result.json")
     assert len(json.loads(result.read_text())["history"]) == 150

@@ -1,4 +1,4 @@
-"""The command line of the data: `scalechannels data fetch | show | scene | generate`."""
+"""`scalechannels data fetch | show | scene | generate`: the data sets."""
 
 from __future__ import annotations
 
@@ -10,35 +10,29 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-Fetchable = Literal["mnist", "cifar10"]
-Generable = Literal["mnist-large-scale", "cifar10"]
+from scalechannels.cli import Root, require_device
+
 BUILT_IN = ("strokes", "scenes", "mnist-large-scale", "cifar10")
 
-Root = Annotated[
-    Path | None,
-    Parameter(help="Folder of the raw data; by default $SCALECHANNELS_DATA, else the user's cache."),
-]
-
-app = App(name="data", help="Fetch, make and look at the data sets.")
+data = App(name="data", help="Fetch, make and look at the data sets.")
 
 
-@app.command
-def fetch(name: Fetchable, *, root: Root = None) -> None:
+@data.command
+def fetch(name: Literal["mnist", "cifar10"], *, root: Root = None) -> None:
     """Fetch MNIST or CIFAR-10, verify it by checksum, and keep it. A second call is instant.
 
     Example: scalechannels data fetch mnist
     """
-    with expected_errors():
-        from scalechannels.data.sources import fetch_cifar10, fetch_mnist
+    from scalechannels.data.sources import fetch_cifar10, fetch_mnist
 
-        fetched = fetch_mnist(root) if name == "mnist" else fetch_cifar10(root)
-        print(f"{name}: {fetched.path} ({fetched.how})")
+    fetched = fetch_mnist(root) if name == "mnist" else fetch_cifar10(root)
+    print(f"{name}: {fetched.path} ({fetched.how})")
 
 
-@app.command
+@data.command
 def show(
     what: Annotated[
-        str, Parameter(help=f"{', '.join(BUILT_IN)}, or a folder with a subfolder per class.")
+        str, Parameter(help=f"{', '.join(BUILT_IN)}, or a folder with a subfolder for each class.")
     ] = "strokes",
     *,
     out: Annotated[
@@ -47,39 +41,37 @@ def show(
     seed: Annotated[int, Parameter(help="Which examples are shown.")] = 0,
     root: Root = None,
     skip_corrupt: Annotated[
-        bool, Parameter(help="Leave unreadable files of a folder out.", negative=())
+        bool, Parameter(help="Leave out the unreadable files of a folder.", negative=())
     ] = False,
 ) -> None:
     """Write a contact sheet of a data set as PNG: sizes across, classes down.
 
     Examples: scalechannels data show strokes; scalechannels data show photos/ --out photos.png
     """
-    with expected_errors():
-        from scalechannels.data import show as sheets
+    from scalechannels.data import show as sheets
 
-        if what not in BUILT_IN and not Path(what).is_dir():
-            raise ValueError(f"{what!r} is neither a folder nor one of {', '.join(BUILT_IN)}")
-        out = out or Path(f"{Path(what).resolve().name or 'folder'}.png")
-        sheets.png_path(out)
-        if what == "strokes":
-            sheets.show_strokes(out, seed)
-        elif what == "scenes":
-            sheets.show_scenes(out, seed)
-        elif what == "mnist-large-scale":
-            sheets.show_mnist_large_scale(out, seed, root)
-        elif what == "cifar10":
-            sheets.show_cifar10(out, seed, root)
-        else:
-            from scalechannels.data.folder import image_folder
+    if what not in BUILT_IN and not Path(what).is_dir():
+        raise ValueError(f"{what!r} is neither a folder nor one of {', '.join(BUILT_IN)}")
+    out = sheets.png_path(out or f"{Path(what).resolve().name or 'folder'}.png")
+    if what == "strokes":
+        sheets.show_strokes(out, seed)
+    elif what == "scenes":
+        sheets.show_scenes(out, seed)
+    elif what == "mnist-large-scale":
+        sheets.show_mnist_large_scale(out, seed, root)
+    elif what == "cifar10":
+        sheets.show_cifar10(out, seed, root)
+    else:
+        from scalechannels.data.folder import image_folder
 
-            images = image_folder(what, on_corrupt="skip" if skip_corrupt else "refuse")
-            sheets.show_folder(out, images, seed)
-        print(out)
+        images = image_folder(what, on_corrupt="skip" if skip_corrupt else "refuse")
+        sheets.show_folder(out, images, seed)
+    print(out)
 
 
-@app.command
+@data.command
 def scene(
-    out: Annotated[Path, Parameter(help="The PNG to write; what it holds goes beside it as JSON.")],
+    out: Annotated[Path, Parameter(help="The PNG to write; the objects in it go beside it as JSON.")],
     /,
     *,
     count: Annotated[int, Parameter(help="Objects in the scene.")] = 12,
@@ -95,78 +87,41 @@ def scene(
 
     Example: scalechannels data scene scene.png --background noisy --seed 3
     """
-    with expected_errors():
-        from scalechannels.data.scenes import save_scene
-        from scalechannels.data.scenes import scene as make
+    from scalechannels.data.scenes import save_scene
+    from scalechannels.data.scenes import scene as make
 
-        made = make(count, seed, height=height, width=width, sizes=sizes, background=background)
-        print(save_scene(made, out))
+    made = make(count, seed, height=height, width=width, sizes=sizes, background=background)
+    print(save_scene(made, out))
 
 
-@app.command
+@data.command
 def generate(
-    name: Generable,
+    name: Literal["mnist-large-scale"],
     *,
     out: Annotated[Path | None, Parameter(help="Folder for the files; by default one in the cache.")] = None,
-    tests_only: Annotated[bool, Parameter(help="Leave the training sets out.", negative=())] = False,
+    tests_only: Annotated[bool, Parameter(help="Leave out the training sets.", negative=())] = False,
     samples: Annotated[int | None, Parameter(help="Images of each set; by default all of them.")] = None,
     seed: Annotated[int, Parameter(help="Draws the sizes of the multi-scale sets, and the samples.")] = 0,
     device: Annotated[Literal["cpu", "cuda"], Parameter(help="Where to compute.")] = "cpu",
     root: Root = None,
 ) -> None:
-    """Write MNIST Large Scale or rescaled CIFAR-10 as HDF5 files; complete ones are kept.
+    """Write MNIST Large Scale as HDF5 files with the published names; complete ones are kept.
 
-    MNIST Large Scale has the published names: six training sets (one size or a range) and 17 test sizes.
-    Rescaled CIFAR-10 has nine test factors; its training set is the original one.
+    There are six training sets (of one size or of a range) and 17 test sizes.
 
     Example: scalechannels data generate mnist-large-scale --tests-only --out mnist-large-scale
     """
-    with expected_errors():
-        import torch
+    from scalechannels.data.hdf5 import make_files
+    from scalechannels.data.mnist_large_scale import TRAINING_SCALES, MnistLargeScale
+    from scalechannels.data.sizes import MNIST_SIZES
+    from scalechannels.files import cache_root
 
-        from scalechannels.files import cache_root
-
-        if device == "cuda" and not torch.cuda.is_available():
-            raise ValueError("--device cuda: this machine has no CUDA device that PyTorch can use; take cpu")
-        folder = out or cache_root() / name
-        if name == "cifar10":
-            if samples is not None or seed != 0:
-                raise ValueError(
-                    "rescaled CIFAR-10 has no random sizes: --samples and --seed do not apply to it"
-                )
-            from scalechannels.data.cifar10_files import make_cifar10_files
-            from scalechannels.data.rescaled_cifar10 import RescaledCifar10
-            from scalechannels.data.sizes import CIFAR_SIZES
-
-            with progress("Rescaled CIFAR-10", len(CIFAR_SIZES)) as report:
-                make_cifar10_files(RescaledCifar10(root, device=device), folder, report=report)
-        else:
-            from scalechannels.data.hdf5 import make_files
-            from scalechannels.data.mnist_large_scale import TRAINING_SCALES, MnistLargeScale
-            from scalechannels.data.sizes import MNIST_SIZES
-
-            training = () if tests_only else TRAINING_SCALES
-            with progress("MNIST Large Scale", len(training) + len(MNIST_SIZES)) as report:
-                make_files(
-                    *(MnistLargeScale(root, device=device), folder),
-                    training_scales=training, seed=seed, samples=samples, report=report,
-                )  # fmt: skip
-        print(folder)
-
-
-@contextmanager
-def expected_errors() -> Iterator[None]:
-    """What a user can mend ends with its message and exit code 1; all else is a fault and shows its trace."""
-    import warnings
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
-            yield
-    except (OSError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+    digits = MnistLargeScale(root, device=require_device(device))
+    folder = out or cache_root() / name
+    training = () if tests_only else TRAINING_SCALES
+    with progress("MNIST Large Scale", len(training) + len(MNIST_SIZES)) as report:
+        make_files(digits, folder, training_scales=training, seed=seed, samples=samples, report=report)
+    print(folder)
 
 
 @contextmanager

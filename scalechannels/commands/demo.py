@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from scalechannels.commands.ending import clear_ending
 from scalechannels.saving.shipped import find_network, shipped_names
 
 if TYPE_CHECKING:
@@ -38,19 +37,18 @@ def demo(
     Examples: scalechannels demo --open;
     scalechannels demo --network runs/NAME --plain runs/OTHER --port 8080
     """
-    with clear_ending():
-        server = open_server(network, plain, detector, port)
-        print(f"The demo: {server.address} (Ctrl-C ends it)", flush=True)
-        if open_page:
-            import webbrowser
+    server = open_server(network, plain, detector, port)
+    print(f"The demo: {server.address} (Ctrl-C ends it)", flush=True)
+    if open_page:
+        import webbrowser
 
-            webbrowser.open(server.address)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            print("\nended")
-        finally:
-            server.server_close()
+        webbrowser.open(server.address)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        print("\nended")
+    finally:
+        server.server_close()
 
 
 def open_server(network: Path, plain: Path, detector: Path | None, port: int) -> DemoServer:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from scalechannels.commands.ending import clear_ending
-from scalechannels.commands.train import Device, require_device, require_max_pixels
+from scalechannels.cli import Device, Invert, MaxPixels, NetworkFolder, ValueRange, require_device
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from scalechannels.detection.detector import Detection
 
 DETECTOR = "digit-detector"
-MAX_PIXELS = 48_000_000
 WITHOUT_BACKGROUND = 0.9
 Look = Literal["everywhere", "interest"]
 
@@ -41,9 +39,7 @@ def detect(
     image: Annotated[Path, Parameter(help="An image file.")],
     /,
     *,
-    network: Annotated[
-        Path, Parameter(help="The folder of a run or of a saved network, or a shipped network's name.")
-    ] = Path(DETECTOR),
+    network: NetworkFolder = Path(DETECTOR),
     json_file: Annotated[
         Path | None, Parameter(name="--json", help="By default NAME-detections.json in this folder.")
     ] = None,
@@ -57,16 +53,9 @@ def detect(
         float | None,
         Parameter(help="The least probability of an object; by default 0.5, or 0.9 without a background."),
     ] = None,
-    invert: Annotated[
-        bool, Parameter(help="For dark objects on a light ground: black becomes white.", negative=())
-    ] = False,
-    values: Annotated[
-        Literal["digits", "unit"] | None,
-        Parameter(help="What the network learnt from: digits (−0.76 to 0.76) or unit (0 to 1)."),
-    ] = None,
-    max_pixels: Annotated[
-        int, Parameter(help="Larger images are refused; a pixel needs about 12 bytes of memory.")
-    ] = MAX_PIXELS,
+    invert: Invert = False,
+    values: ValueRange = None,
+    max_pixels: MaxPixels = None,
     device: Device = None,
 ) -> None:
     """Find objects of any size anywhere in an image: a list, JSON, and a picture with their boxes.
@@ -84,41 +73,40 @@ def detect(
     Examples: scalechannels data scene scene.png; scalechannels detect scene.png;
     scalechannels detect page.jpg --invert --threshold 0.9 --look interest
     """
-    with clear_ending():
-        json_file = json_file or Path(f"{image.stem}-detections.json")
-        overlay = overlay or Path(f"{image.stem}-detections.png")
-        require_outputs(image, json_file, overlay, max_pixels)
+    json_file = json_file or Path(f"{image.stem}-detections.json")
+    overlay = overlay or Path(f"{image.stem}-detections.png")
+    require_outputs(image, json_file, overlay)
 
-        from scalechannels.commands.evaluate import open_network
-        from scalechannels.data.folder import read_image
-        from scalechannels.data.frames import reduced
-        from scalechannels.detection.detector import Detector
-        from scalechannels.saving.shipped import find_network
+    from scalechannels.commands.evaluate import open_network
+    from scalechannels.data.folder import MAX_PIXELS, read_image
+    from scalechannels.data.frames import reduced
+    from scalechannels.detection.detector import Detector
+    from scalechannels.saving.shipped import find_network
 
-        folder = find_network(network)
-        if not image.is_file():
-            raise FileNotFoundError(f"{image} does not exist or is no file; give an image file")
-        on = require_device(device)
-        loaded = open_network(folder).to(on)
-        about = read_about(folder, loaded)
-        threshold = threshold if threshold is not None else default_threshold(about)
-        try:
-            detector = Detector(loaded, background=about.background, threshold=threshold)
-        except TypeError as error:  # a backbone that cannot slide
-            raise ValueError(f"{network} cannot detect: {error}") from error
-        grey = getattr(loaded.backbone, "channels", 3) == 1
-        picture = read_image(image, grey=grey, max_pixels=max_pixels)  # (C, H, W), 0 to 1
-        prepared = reduced(prepare(picture, values or about.values, invert), about.reduce).to(on)
-        found = detector(prepared) if look == "everywhere" else detector.at_interest_points(prepared)
-        found = [enlarged(one, about.reduce, prepared.shape, picture.shape) for one in found]
-        result = as_dictionary(found, image, picture.shape, str(network), look, threshold, about.classes)
-        write(result, picture, json_file, overlay)
-        print(table(result))
-        for remark in remarks(result, about, prepared, loaded):
-            print(remark, file=sys.stderr)
+    folder = find_network(network)
+    if not image.is_file():
+        raise FileNotFoundError(f"{image} does not exist or is no file; give an image file")
+    on = require_device(device)
+    loaded = open_network(folder).to(on)
+    about = read_about(folder, loaded)
+    threshold = threshold if threshold is not None else default_threshold(about)
+    try:
+        detector = Detector(loaded, background=about.background, threshold=threshold)
+    except TypeError as error:  # a backbone that cannot slide
+        raise ValueError(f"{network} cannot detect: {error}") from error
+    grey = getattr(loaded.backbone, "channels", 3) == 1
+    picture = read_image(image, grey=grey, max_pixels=max_pixels or MAX_PIXELS)  # (C, H, W), 0 to 1
+    prepared = reduced(prepare(picture, values or about.values, invert), about.reduce).to(on)
+    found = detector(prepared) if look == "everywhere" else detector.at_interest_points(prepared)
+    found = [enlarged(one, about.reduce, prepared.shape, picture.shape) for one in found]
+    result = as_dictionary(found, image, picture.shape, str(network), look, threshold, about.classes)
+    write(result, picture, json_file, overlay)
+    print(table(result))
+    for remark in remarks(result, about, prepared, loaded):
+        print(remark, file=sys.stderr)
 
 
-def require_outputs(image: Path, json_file: Path, overlay: Path, max_pixels: int) -> None:
+def require_outputs(image: Path, json_file: Path, overlay: Path) -> None:
     """Before any work: outputs have fitting names, and none is the image itself."""
     from scalechannels.commands.evaluate import require_free
     from scalechannels.data.show import png_path
@@ -129,7 +117,6 @@ def require_outputs(image: Path, json_file: Path, overlay: Path, max_pixels: int
     png_path(overlay)
     if overlay.resolve() == image.resolve():
         raise ValueError(f"--overlay would replace the image {image}; choose another name")
-    require_max_pixels(max_pixels)
 
 
 def read_about(folder: Path, network: Any) -> About:

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from scalechannels.commands.ending import clear_ending
-from scalechannels.commands.train import Device, Root, Sizes, Split, require_device, require_sizes
+from scalechannels.cli import Device, Root, Sizes, Split, require_device
 from scalechannels.saving.shipped import find_network
 from scalechannels.training.config import DataConfig, DataName, RunConfig
 
@@ -45,19 +44,17 @@ def evaluate(
 
     Example: scalechannels evaluate runs/NAME --sizes 0.5 1 2 4 8 --split validation --out result.json
     """
-    with clear_ending():
-        folder = find_network(folder)
-        require_sizes(sizes)
-        if out is not None:
-            require_json(out)
-        result = evaluate_folder(folder, sizes, split, data, require_device(device), root, coarse)
-        print(table(result))
-        if out is not None:
-            from scalechannels.files import atomic_path
+    folder = find_network(folder)
+    if out is not None:
+        require_json(out)
+    result = evaluate_folder(folder, sizes, split, data, require_device(device), root, coarse)
+    print(table(result))
+    if out is not None:
+        from scalechannels.files import atomic_path
 
-            with atomic_path(out) as temporary:
-                temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-            print(out)
+        with atomic_path(out) as temporary:
+            temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        print(out)
 
 
 def evaluate_folder(
@@ -155,7 +152,7 @@ def require_free(out: Path) -> None:
 
 def table(result: dict[str, Any]) -> str:
     """Accuracy, the class that is found least often and the strongest channel, for each size."""
-    from scalechannels.commands.table import size_name
+    from scalechannels.report.text import size_name
 
     last = "strongest channel" if result["channels"] else ""
     lines = [f"{'size':>8}{'accuracy':>12}   {'worst class':<22}{last}".rstrip()]

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from scalechannels.commands.ending import clear_ending
 from scalechannels.saving.shipped import find_network
 
 
@@ -44,39 +43,38 @@ def export(
     Examples: scalechannels export runs/NAME --onnx digits.onnx;
     scalechannels export digit-detector --dense --onnx detector.onnx
     """
-    with clear_ending():
-        from scalechannels.commands.detect import read_about
-        from scalechannels.commands.evaluate import open_network
-        from scalechannels.data.strokes import BACKGROUND
-        from scalechannels.saving.onnx import batches_of, export_onnx
+    from scalechannels.commands.detect import read_about
+    from scalechannels.commands.evaluate import open_network
+    from scalechannels.data.strokes import BACKGROUND
+    from scalechannels.saving.onnx import batches_of, export_onnx
 
-        folder = find_network(network)
-        loaded = open_network(folder)
-        about = read_about(folder, loaded)
-        values = (BACKGROUND, -BACKGROUND) if about.values == "digits" else (0.0, 1.0)
-        if dense:
-            loaded = slide(loaded, network)
-        done = export_onnx(
-            loaded,
-            onnx,
-            size=size,
-            classes=about.classes,
-            background=about.background,
-            values=values,
-            reduce=about.reduce,
+    folder = find_network(network)
+    loaded = open_network(folder)
+    about = read_about(folder, loaded)
+    values = (BACKGROUND, -BACKGROUND) if about.values == "digits" else (0.0, 1.0)
+    if dense:
+        loaded = slide(loaded, network)
+    done = export_onnx(
+        loaded,
+        onnx,
+        size=size,
+        classes=about.classes,
+        background=about.background,
+        values=values,
+        reduce=about.reduce,
+    )
+    height, width = done.size or ("height", "width")
+    megabytes = done.path.stat().st_size / 1e6
+    batch = 1 if dense else "batch"
+    print(f"{done.path}: {megabytes:.1f} MB, images ({batch}, channels, {height}, {width}) to ", end="")
+    print(" and ".join(done.outputs))
+    counts = ", ".join(map(str, batches_of(loaded)))
+    print(f"onnxruntime agrees with PyTorch within {done.error:.0e} on batches of {counts} random images")
+    if about.reduce > 1:
+        print(
+            f"Make images {about.reduce} times smaller along each side before you give them to the file: "
+            "the network learnt from such ones (the metadata's reduce; scales are in their pixels)"
         )
-        height, width = done.size or ("height", "width")
-        megabytes = done.path.stat().st_size / 1e6
-        batch = 1 if dense else "batch"
-        print(f"{done.path}: {megabytes:.1f} MB, images ({batch}, channels, {height}, {width}) to ", end="")
-        print(" and ".join(done.outputs))
-        counts = ", ".join(map(str, batches_of(loaded)))
-        print(f"onnxruntime agrees with PyTorch within {done.error:.0e} on batches of {counts} random images")
-        if about.reduce > 1:
-            print(
-                f"Make images {about.reduce} times smaller along each side before you give them to the file: "
-                "the network learnt from such ones (the metadata's reduce; scales are in their pixels)"
-            )
 
 
 def slide(network: Any, name: Path) -> Any:

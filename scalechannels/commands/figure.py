@@ -8,8 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from scalechannels.commands.ending import clear_ending
-from scalechannels.commands.table import ResultsFolder
+from scalechannels.cli import ResultsFolder
 
 
 def figure(
@@ -25,15 +24,14 @@ def figure(
 
     Examples: scalechannels figure 5; scalechannels figure all --out figures
     """
-    with clear_ending():
-        from scalechannels.paper.figures.all_figures import draw, save, with_pictures
-        from scalechannels.paper.results import known_results
+    from scalechannels.paper.figures.all_figures import draw, save, with_pictures
+    from scalechannels.paper.results import known_results
 
-        known = known_results(results)
-        named = [f"figure{id}" if id.isdecimal() else id for id in ids]
-        wanted = [one.id for one in with_pictures()] if "all" in named else named
-        for id in wanted:
-            for path in save(draw(id, known.folder.parent, known), out / id):
-                print(path)
-        for fault in known.faults.values():
-            print(f"not used: {fault}", file=sys.stderr)
+    known = known_results(results)
+    named = [f"figure{id}" if id.isdecimal() else id for id in ids]
+    wanted = [one.id for one in with_pictures()] if "all" in named else named
+    for id in wanted:
+        for path in save(draw(id, known.folder.parent, known), out / id):
+            print(path)
+    for fault in known.faults.values():
+        print(f"not used: {fault}", file=sys.stderr)

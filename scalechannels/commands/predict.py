@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from cyclopts import Parameter
 
-from scalechannels.commands.ending import clear_ending
+from scalechannels.cli import Device, Invert, MaxPixels, NetworkFolder, ValueRange, require_device
 from scalechannels.commands.evaluate import Coarse
-from scalechannels.commands.train import Device, require_device, require_max_pixels
 from scalechannels.saving.shipped import find_network
 
 if TYPE_CHECKING:
@@ -40,23 +39,14 @@ class Prediction(NamedTuple):
 
 
 def predict(
-    network: Annotated[
-        Path, Parameter(help="The folder of a run or of a saved network, or a shipped network's name.")
-    ],
+    network: NetworkFolder,
     images: Annotated[list[Path], Parameter(help="Image files, or folders that are searched for them.")],
     /,
     *,
     out: Annotated[Path | None, Parameter(help="A .csv or .json file; by default CSV on the screen.")] = None,
-    invert: Annotated[
-        bool, Parameter(help="For dark objects on a light ground: black becomes white.", negative=())
-    ] = False,
-    values: Annotated[
-        Values | None,
-        Parameter(help="What the network learnt from: digits (−0.76 to 0.76) or unit (0 to 1)."),
-    ] = None,
-    max_pixels: Annotated[
-        int | None, Parameter(help="Read files of up to so many pixels; 48 million by default.")
-    ] = None,
+    invert: Invert = False,
+    values: ValueRange = None,
+    max_pixels: MaxPixels = None,
     coarse: Coarse = None,
     device: Device = None,
 ) -> None:
@@ -74,57 +64,55 @@ def predict(
     Examples: scalechannels predict runs/NAME digit.png;
     scalechannels predict runs/NAME scans/ --invert --out classes.csv
     """
-    with clear_ending():
-        if out is not None and out.suffix.lower() not in (".csv", ".json"):
-            raise ValueError(f"--out takes a .csv or a .json file, got {out}")
-        require_max_pixels(max_pixels)
-        from scalechannels.commands.evaluate import open_network, require_free
+    if out is not None and out.suffix.lower() not in (".csv", ".json"):
+        raise ValueError(f"--out takes a .csv or a .json file, got {out}")
+    from scalechannels.commands.evaluate import open_network, require_free
 
-        if out is not None:
-            require_free(out)
-        named, network = network, find_network(network)
-        # Every image is refined: its scale is told, and the coarse channels alone would tell it coarsely.
-        loaded = open_network(network, coarse, sure=1.0).to(require_device(device))
-        paths = image_paths(images)
-        reader = Reader(
-            getattr(loaded.backbone, "channels", 3) == 1,
-            values or values_of(network, loaded),
-            invert,
-            reduction_of(network),
-            max_pixels,
-        )
-        predictions = list(predict_images(loaded, reader, paths, class_names(network)))
-        text = (
-            as_json(predictions)
-            if out is not None and out.suffix.lower() == ".json"
-            else as_csv(predictions, [scale * reader.reduce for scale in getattr(loaded, "grid", ())])
-        )
-        if out is None:
-            print(text, end="")
-        else:
-            from scalechannels.files import atomic_path
+    if out is not None:
+        require_free(out)
+    named, network = network, find_network(network)
+    # Every image is refined: its scale is told, and the coarse channels alone would tell it coarsely.
+    loaded = open_network(network, coarse, sure=1.0).to(require_device(device))
+    paths = image_paths(images)
+    reader = Reader(
+        getattr(loaded.backbone, "channels", 3) == 1,
+        values or values_of(network, loaded),
+        invert,
+        reduction_of(network),
+        max_pixels,
+    )
+    predictions = list(predict_images(loaded, reader, paths, class_names(network)))
+    text = (
+        as_json(predictions)
+        if out is not None and out.suffix.lower() == ".json"
+        else as_csv(predictions, [scale * reader.reduce for scale in getattr(loaded, "grid", ())])
+    )
+    if out is None:
+        print(text, end="")
+    else:
+        from scalechannels.files import atomic_path
 
-            with atomic_path(out) as temporary:
-                temporary.write_text(text, encoding="utf-8")
-            print(f"{out}: {len(predictions)} of {len(paths)} images")
-        if reader.dark_on_light and not invert:
-            print(
-                f"warning: {reader.dark_on_light} of {len(paths)} images look dark on light, and this "
-                "network learnt light on dark: try --invert",
-                file=sys.stderr,
-            )
-        nothing = sum(one.label == BACKGROUND for one in predictions)
-        if nothing and (network / DETECTOR_FILE).exists():
-            print(
-                f"warning: {nothing} of {len(predictions)} images are background as a whole to this "
-                f"detector, at its surest scale; scalechannels detect IMAGE --network {named} finds the "
-                "objects in them",
-                file=sys.stderr,
-            )
-        for line in edge_warnings(predictions, getattr(loaded, "grid", ()), deployed_sizes(network)):
-            print(f"warning: {line}", file=sys.stderr)
-        if reader.unreadable:
-            sys.exit(1)
+        with atomic_path(out) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        print(f"{out}: {len(predictions)} of {len(paths)} images")
+    if reader.dark_on_light and not invert:
+        print(
+            f"warning: {reader.dark_on_light} of {len(paths)} images look dark on light, and this "
+            "network learnt light on dark: try --invert",
+            file=sys.stderr,
+        )
+    nothing = sum(one.label == BACKGROUND for one in predictions)
+    if nothing and (network / DETECTOR_FILE).exists():
+        print(
+            f"warning: {nothing} of {len(predictions)} images are background as a whole to this "
+            f"detector, at its surest scale; scalechannels detect IMAGE --network {named} finds the "
+            "objects in them",
+            file=sys.stderr,
+        )
+    for line in edge_warnings(predictions, getattr(loaded, "grid", ()), deployed_sizes(network)):
+        print(f"warning: {line}", file=sys.stderr)
+    if reader.unreadable:
+        sys.exit(1)
 
 
 def edge_warnings(
@@ -320,7 +308,7 @@ def class_names(folder: Path) -> list[str] | None:
 
 def as_csv(predictions: Sequence[Prediction], scales: Sequence[float]) -> str:
     """One line for each image; one column for each channel."""
-    from scalechannels.commands.table import size_name
+    from scalechannels.report.text import size_name
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from scalechannels.commands.ending import clear_ending
-from scalechannels.commands.train import Root
+from scalechannels.cli import Root
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 
@@ -56,9 +55,8 @@ def quickstart(
 
     Example: scalechannels quickstart --out quickstart
     """
-    with clear_ending("stopped; the same command goes on after the last complete epoch"):
-        report = run_quickstart(out, data, root)
-        print(f"\nThe report: {report}")
+    report = run_quickstart(out, data, root)
+    print(f"\nThe report: {report}")
 
 
 def run_quickstart(
@@ -68,8 +66,8 @@ def run_quickstart(
     effort: Effort | None = None,
 ) -> Path:
     """Train, test and write the report; its path."""
-    from scalechannels.commands.table import accuracy_table
     from scalechannels.files import atomic_path
+    from scalechannels.report.text import accuracy_table
 
     effort = effort or Effort()
     started = time.perf_counter()

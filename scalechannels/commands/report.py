@@ -8,8 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from scalechannels.commands.ending import clear_ending
-from scalechannels.commands.table import ResultsFolder
+from scalechannels.cli import ResultsFolder
 
 
 def report(
@@ -26,23 +25,22 @@ def report(
 
     Examples: scalechannels report --out report.html; scalechannels report --document docs/reproduce.md
     """
-    with clear_ending():
-        from scalechannels.files import atomic_path
-        from scalechannels.paper.results import known_results
+    from scalechannels.files import atomic_path
+    from scalechannels.paper.results import known_results
 
-        known = known_results(results)
-        if document is not None:
-            from scalechannels.paper.document import updated
+    known = known_results(results)
+    if document is not None:
+        from scalechannels.paper.document import updated
 
-            path, text = document, updated(document.read_text(encoding="utf-8"), known)
-        else:
-            if out.suffix.lower() != ".html":
-                raise ValueError(f"--out takes a .html file, got {out}")
-            from scalechannels.paper.report import report_page
+        path, text = document, updated(document.read_text(encoding="utf-8"), known)
+    else:
+        if out.suffix.lower() != ".html":
+            raise ValueError(f"--out takes a .html file, got {out}")
+        from scalechannels.paper.report import report_page
 
-            path, text = out, report_page(known)
-        with atomic_path(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-        print(path)
-        for fault in known.faults.values():
-            print(f"not used: {fault}", file=sys.stderr)
+        path, text = out, report_page(known)
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    print(path)
+    for fault in known.faults.values():
+        print(f"not used: {fault}", file=sys.stderr)

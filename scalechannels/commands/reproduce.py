@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from scalechannels.commands.ending import clear_ending
-from scalechannels.commands.train import Device, Out, Root, require_device
+from scalechannels.cli import Device, Out, Root, require_device
 
 PaperNetwork = Literal["fovavg", "fovmax", "fovconc", "swmax", "cnn", "fovlse"]
 ResultsOut = Annotated[
@@ -45,17 +44,16 @@ def reproduce(
 
     Examples: scalechannels reproduce table1 --only cnn; scalechannels reproduce all --list
     """
-    with clear_ending("stopped; the same command goes on where it was"):
-        from scalechannels.paper.reproduce import missing
-        from scalechannels.paper.reproduce import reproduce as do
-        from scalechannels.paper.results import results_folder
+    from scalechannels.paper.reproduce import missing
+    from scalechannels.paper.reproduce import reproduce as do
+    from scalechannels.paper.results import results_folder
 
-        place = results_folder(results)
-        if show:
-            lacking = missing(ids, place, seeds=seeds, only=only)
-            for run in lacking:
-                print(run.resolve("cuda").name)
-            print(f"{len(lacking)} runs are missing", file=sys.stderr)
-            return
-        left = do(ids, out, place, seeds=seeds, only=only, device=require_device(device), root=root)
-        print("nothing is missing" if not left else f"{len(left)} runs are still missing")
+    place = results_folder(results)
+    if show:
+        lacking = missing(ids, place, seeds=seeds, only=only)
+        for run in lacking:
+            print(run.resolve("cuda").name)
+        print(f"{len(lacking)} runs are missing", file=sys.stderr)
+        return
+    left = do(ids, out, place, seeds=seeds, only=only, device=require_device(device), root=root)
+    print("nothing is missing" if not left else f"{len(left)} runs are still missing")

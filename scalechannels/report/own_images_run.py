@@ -28,12 +28,11 @@ def train_own_images(
     """Train, test and report; the report's path. `options` are those of `fit`."""
     import torch
 
-    from scalechannels.commands.train import require_device, require_sizes
+    from scalechannels.cli import require_device
     from scalechannels.training.fit import fit
     from scalechannels.training.retest import default_sizes, is_tested
     from scalechannels.training.runs import Run
 
-    require_sizes(options.get("sizes"))
     # Said to both runs, so that the report has the same sizes of both, whatever they were tested on before.
     options["sizes"] = options.get("sizes") or default_sizes(config.data)
     place = require_device(device)
@@ -191,8 +190,8 @@ def _examples(config: RunConfig) -> list[tuple[Any, float]]:
 
 
 def _table(result: dict[str, Any]) -> str:
-    from scalechannels.commands.table import size_name
     from scalechannels.report.own_images import columns_of
+    from scalechannels.report.text import size_name
 
     columns = columns_of(result)
     lines = [f"{'size':>8}" + "".join(f"{name:>18}" for name in columns)]

@@ -7,19 +7,15 @@ import h5py
 import numpy as np
 import pytest
 import torch
+from helpers.command_line import run as run_command
 from PIL import Image
 
-from scalechannels.cli import app as whole_app
-from scalechannels.commands import data as cli
-from scalechannels.commands.data import app
 from scalechannels.data import mnist_large_scale, rescaled_cifar10, sources
 from scalechannels.data.sources import Cifar10, Mnist
 
 
 def run(*words: object) -> int:
-    with pytest.raises(SystemExit) as ended:
-        app([str(word) for word in words])
-    return int(ended.value.code or 0)
+    return run_command("data", *words)
 
 
 @pytest.fixture
@@ -82,7 +78,6 @@ def test_show_a_folder_and_name_its_corrupt_files(here: Path, capsys: pytest.Cap
         (("show", "strokes", "--out", "x.jpg"), "error: pictures are written as .png, got x.jpg"),
         (("show", "strokes", "--seed", "-1"), "error: seed must be in"),
         (("show", "empty"), "error: empty needs a subfolder of images for each of two or more classes"),
-        (("generate", "cifar10", "--samples", "5"), "error: rescaled CIFAR-10 has no random sizes"),
         (("generate", "mnist-large-scale", "--samples", "0"), "error: one sample or more is needed"),
     ],
 )
@@ -97,11 +92,6 @@ def test_expected_problems_end_with_one_line_and_code_1(
     assert said.out == ""
 
 
-def test_faults_are_not_dressed_up_as_problems_of_the_user() -> None:
-    with pytest.raises(ZeroDivisionError), cli.expected_errors():
-        _ = 1 / 0
-
-
 @pytest.mark.skipif(os.name == "nt", reason="permissions differ")
 def test_a_folder_that_cannot_be_written_is_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "file").write_text("in the way")
@@ -113,6 +103,7 @@ def test_unknown_names_are_refused(here: Path, capsys: pytest.CaptureFixture[str
     assert run("fetch", "mnits") != 0
     assert "mnist" in capsys.readouterr().err
     assert run("generate", "strokes") != 0
+    assert run("generate", "cifar10") != 0  # an earlier version wrote it
 
 
 def test_fetch_says_where_the_data_is(
@@ -157,29 +148,7 @@ def test_generate_with_training_sets_in_the_cache_by_default(here: Path, small_d
     assert "mnist_large_scale_tr2_vl2_te2_outsize112-112_sctr1p000-4p000_scte1p000-4p000.h5" in names
 
 
-def test_generate_cifar10_writes_nine_factors_and_makes_damaged_ones_again(
-    here: Path, small_data: None
-) -> None:
-    assert run("generate", "cifar10", "--out", "sets") == 0
-    names = sorted(path.name for path in (here / "sets").glob("*.h5"))
-    assert len(names) == 9
-    original = here / "sets" / "rescaled_cifar10_te60_outsize32-32_scte1p000.h5"
-    with h5py.File(original) as file:
-        images, labels = file["x_test"][()], file["y_test"][()]
-    photos = sources.load_cifar10(None).test_images.movedim(1, -1).numpy()
-    assert np.abs(images * 255 - photos).max() < 0.01
-    assert (labels == np.arange(60) % 10).all()
-    before = {path: path.stat().st_mtime_ns for path in (here / "sets").glob("*.h5")}
-    original.write_bytes(original.read_bytes()[:1000])
-    assert run("generate", "cifar10", "--out", "sets") == 0
-    assert [path for path, time in before.items() if path.stat().st_mtime_ns != time] == [original]
-    with h5py.File(original) as file:
-        assert (file["x_test"][()] == images).all()
-
-
 @pytest.mark.parametrize("command", ["fetch", "show", "generate"])
 def test_every_command_has_an_example_in_its_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        whole_app(["data", command, "--help"])
-    assert not ended.value.code
+    assert run(command, "--help") == 0
     assert f"scalechannels data {command} " in " ".join(capsys.readouterr().out.split())

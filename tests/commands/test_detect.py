@@ -202,7 +202,7 @@ def test_large_images_and_bombs_are_refused_unless_allowed(
         (("a.png", "--json", "x.txt"), "--json takes a .json file, got x.txt"),
         (("a.png", "--overlay", "x.jpg"), "pictures are written as .png, got x.jpg"),
         (("a.png", "--overlay", "a.png"), "would replace the image a.png"),
-        (("a.png", "--max-pixels", "0"), "--max-pixels is at least 1, got 0"),
+        (("a.png", "--max-pixels", "0"), '"0" for --max-pixels. Must be >= 1'),
         (("a.png", "--threshold", "1.5"), "the threshold is a probability"),
         (("a.png", "--network", "none"), "none is no saved network"),
         (("a.png", "--network", "plain"), "plain cannot detect: dense maps need a ScaleChannelNetwork"),

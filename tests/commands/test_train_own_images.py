@@ -117,7 +117,7 @@ def test_the_plain_network_alone_has_a_report_without_channels(
     photos(here / "photos")
     words = ("train", "--data", "photos", *FEW, "--network.name", "cnn")
     assert run(*words, "--sizes", 1, 1) == 1
-    assert "--sizes takes each size once, got 1 1" in capsys.readouterr().err
+    assert '"(1.0, 1.0)" for --sizes. Give each size once' in capsys.readouterr().err
     assert run(*words, "--sizes", 0.5, 1) == 0
     said = capsys.readouterr().out
     assert "no channels, one window of 112 pixels" in said
@@ -229,9 +229,12 @@ def test_a_folder_that_cannot_be_learnt_from_is_one_error(
     assert not (here / "runs").exists()
 
 
-def test_a_short_form_and_its_long_one_together_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("train", "--data", "a", "--data.folder", "b") == 1
-    assert "--data is short for --data.folder: give one of them" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    "retired", ["folder", "pixel-size", "deploy-pixel-sizes", "skip-corrupt", "no-skip-corrupt", "max-pixels"]
+)
+def test_an_option_has_one_name(retired: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("train", "--data", "photos", f"--data.{retired}", 1) == 1
+    assert capsys.readouterr().err.startswith(f"error: Unknown option: --data.{retired}.")
 
 
 def test_every_kind_of_image_is_learnt_from_and_predicted(

@@ -12,7 +12,7 @@ from PIL import Image
 
 from scalechannels import ScaleGrid
 from scalechannels.cli import main
-from scalechannels.commands.train import app as train
+from scalechannels.commands.train import train
 from scalechannels.training.config import DataConfig, RunConfig
 from scalechannels.training.own_network import multiplications, sized_backbone
 

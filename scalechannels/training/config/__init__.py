@@ -1,8 +1,8 @@
 """What a run is, as options: data, network, training."""
 
-from scalechannels.training.config import RunConfig
 from scalechannels.training.config.data import DataConfig, DataName
 from scalechannels.training.config.network import Initialisation, NetworkConfig, NetworkName
+from scalechannels.training.config.run import RunConfig
 from scalechannels.training.config.training import Precision, TrainingConfig
 
 __all__ = [
