@@ -29,7 +29,8 @@ import torch.nn.functional as F
 
 from benchmarks.forward import _status
 from benchmarks.measure import environment, options, seconds, write
-from scalechannels.network import ScaleChannelNetwork, fovlse
+from scalechannels.constructors import fovlse
+from scalechannels.network import ScaleChannelNetwork
 from scalechannels.scales import ScaleGrid
 
 Mode = Literal["inference", "training", "antialiased inference", "reading"]

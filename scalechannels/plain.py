@@ -12,7 +12,7 @@ trained on objects of another size, and is often sure of them, and wrong.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -25,8 +25,7 @@ from scalechannels.backbones.inference import (
     require_logits,
     stated,
 )
-from scalechannels.backbones.paper import CifarBackbone, ConvBackbone
-from scalechannels.network import Data, Explanation, ScaleChannelNetwork
+from scalechannels.network import Explanation, ScaleChannelNetwork
 from scalechannels.pooling import MeanProbabilityOverScales
 from scalechannels.sampling import Outside, require_images
 from scalechannels.saving.pretrained import Network
@@ -67,22 +66,6 @@ class PlainNetwork(Network):
 
     def arguments(self) -> dict[str, Any]:
         return {"backbone": self.backbone}
-
-
-def cnn(
-    *, data: Data = "mnist", image_size: int = 112, channels: int | None = None, classes: int = 10
-) -> PlainNetwork:
-    """The paper's plain CNN: eight blocks on 112x112 digits (92,198 parameters), or the CIFAR-10 backbone."""
-    if data == "mnist":
-        features = (16, 16, 16, 16, 32, 32, 32, 32)
-        return PlainNetwork(
-            ConvBackbone(
-                features, window=image_size, channels=1 if channels is None else channels, classes=classes
-            )
-        )
-    if data == "cifar10":
-        return PlainNetwork(CifarBackbone(channels=3 if channels is None else channels, classes=classes))
-    raise ValueError(f"data is one of {get_args(Data)}, got {data!r}")
 
 
 def averaged_over_scales(

@@ -22,7 +22,7 @@ from scalechannels import (
     selected_scale,
     swmax,
 )
-from scalechannels.network import paper_network
+from scalechannels.constructors import paper_network
 
 # Three channels, two classes. Class 0: 1, −5, 2; class 1: 0, 3, 4.
 CHANNELS = torch.tensor([[[1.0, 0.0], [-5.0, 3.0], [2.0, 4.0]]])

@@ -7,7 +7,6 @@ import torch
 
 import scalechannels
 from scalechannels import (
-    CoarseToFine,
     DenseNetwork,
     ScaleChannelNetwork,
     ScaleGrid,
@@ -77,11 +76,6 @@ def test_it_is_saved_and_loaded(images: torch.Tensor, tmp_path) -> None:
     torch.testing.assert_close(again(images), shifted(images))
     assert not torch.allclose(plain(images), shifted(images), atol=1e-3)
     assert "shifts" not in plain.arguments()  # what was saved before stays as it was
-
-
-def test_coarse_to_fine_with_all_channels_is_the_network(images: torch.Tensor) -> None:
-    _, shifted = pair()
-    torch.testing.assert_close(CoarseToFine(shifted, 1)(images), shifted(images), atol=1e-5, rtol=1e-5)
 
 
 def test_pieces_do_not_matter() -> None:

@@ -113,7 +113,6 @@ def open_network(folder: Path, coarse: int | None = None, sure: float | None = N
     A run that is not done yet is told from a folder without a network.
     """
     import scalechannels
-    from scalechannels.coarse_to_fine import CoarseToFine
     from scalechannels.training.runs import CONFIG
 
     if (folder / CONFIG).exists() and not (folder / "config.json").exists():
@@ -122,8 +121,9 @@ def open_network(folder: Path, coarse: int | None = None, sure: float | None = N
             f"--config {folder / CONFIG} --out {folder.parent}"
         )
     network = scalechannels.load(folder)
-    how = {} if sure is None else {"sure": sure}
-    return network if coarse is None else CoarseToFine(network, coarse, **how)  # type: ignore[arg-type]
+    if coarse is not None:
+        raise ValueError("--coarse is gone: a network with every second channel, grid[::2], does as well")
+    return network
 
 
 def run_config(folder: Path) -> RunConfig | None:

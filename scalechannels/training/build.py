@@ -9,8 +9,8 @@ from torch import nn
 
 from scalechannels.backbones.paper import CifarBackbone, ConvBackbone
 from scalechannels.backbones.residual import ResidualBackbone
-from scalechannels.network import Data, PaperOptions, fovavg, fovconc, fovlse, fovmax, swmax
-from scalechannels.plain import PlainNetwork, averaged_over_scales, cnn
+from scalechannels.constructors import Data, PaperOptions, cnn, fovavg, fovconc, fovlse, fovmax, swmax
+from scalechannels.plain import PlainNetwork, averaged_over_scales
 from scalechannels.saving.pretrained import Network
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.config import Initialisation, RunConfig

@@ -9,8 +9,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from scalechannels import ScaleGrid
 from scalechannels.backbones.residual import ResidualBackbone
+from scalechannels.constructors import fovlse
 from scalechannels.data.rescale import rescale
-from scalechannels.network import fovlse
 from scalechannels.sampling import Foveate
 from scalechannels.training import build
 from scalechannels.training.alone import Alone

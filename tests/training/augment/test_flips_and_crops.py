@@ -11,7 +11,7 @@ from torch import nn
 import scalechannels
 from scalechannels import ScaleGrid
 from scalechannels.backbones.residual import ResidualBackbone
-from scalechannels.network import fovlse
+from scalechannels.constructors import fovlse
 from scalechannels.sampling import Foveate
 from scalechannels.training.alone import Alone
 from scalechannels.training.augment import flips_and_crops as augmenting
