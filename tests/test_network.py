@@ -337,3 +337,28 @@ def test_the_attributes_of_an_own_backbone_are_its_own():
         expected = net.eval()(images)
         with torch.no_grad():
             torch.testing.assert_close(net(images), expected)
+
+
+@pytest.mark.parametrize("build", [fovavg, fovmax, fovlse, fovconc, swmax], ids=lambda build: build.__name__)
+def test_explaining_takes_one_pass_and_does_not_depend_on_the_mode(build):
+    """What is said is what the network says in eval mode, whatever mode it is in."""
+    torch.manual_seed(0)
+    net, images = build(ScaleGrid.of(1, 2, 3)), torch.randn(4, 1, 40, 40)
+    net(images)  # batch norm has statistics of its own now
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    seen: list[int] = []
+    net.backbone.classifier.register_forward_hook(lambda *_: seen.append(1))
+    while_training = net.explain(images)
+    assert len(seen) == (0 if build is swmax else 1)  # SWMax slides its layers as convolutions
+    assert net.training
+    for name, value in net.state_dict().items():
+        assert torch.equal(value, before[name]), name
+    net.eval()
+    said = net.explain(images)
+    for ours, theirs in zip(while_training, said, strict=True):
+        assert (ours is None and theirs is None) or torch.equal(ours, theirs)
+    torch.testing.assert_close(said.logits, net(images))
+    torch.testing.assert_close(said.channels, net.channel_logits(images))
+    torch.testing.assert_close(said.contributions.sum(1), torch.ones(4))
+    assert said.scales.tolist() == [net.grid[i] for i in said.contributions.argmax(1)]
+    assert (said.places is None) == (build is not swmax)

@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from scalechannels.backbones.inference import Backbone, for_inference, in_pieces, stated
+from scalechannels.backbones.inference import Backbone, evaluating, for_inference, in_pieces, stated
 from scalechannels.dense import TILE, ChannelMap, DenseNetwork
 from scalechannels.detection.boxes import suppress
 from scalechannels.detection.interest_points import interest_points, parabola
@@ -134,10 +134,8 @@ class Detector:
         point, channel = near.nonzero().unbind(1)
         centres = points.centres[point]
         logits = self._look(image, centres, channel)
-        peaks = _best_of_each(
-            Peaks(centres, octaves.exp2()[channel], channel, logits), point, self._objectness
-        )
-        return self._detections(self._climb(image, peaks))
+        peaks = Peaks(centres, octaves.exp2()[channel], channel, logits)
+        return self._detections(self._climb(image, _best_of_each(peaks, point, self._objectness)))
 
     def _require_background(self, classes: int) -> None:
         if self.background is not None and self.background >= classes:
@@ -208,23 +206,19 @@ class Detector:
 
     def _look(self, image: Tensor, centres: Tensor, channels: Tensor) -> Tensor:
         """The logits (N, K) of windows of given channels, by the foveated network's own sampling."""
-        foveate, backbone = self.network.foveate, for_inference(self.network.backbone)
-        n, sizes = foveate.window, (foveate.window, foveate.window)
-        logits: Tensor | None = None
-        for channel in channels.unique().tolist():
-            chosen = (channels == channel).nonzero()[:, 0]
-            grid = ScaleGrid.of(self.network.grid[channel])
+        network, how = self.network, self.network.foveate.arguments()
+        n, said = how.pop("window"), []
+        with evaluating(network):
+            backbone = for_inference(network.backbone)
+            for channel in channels.unique().tolist():
+                grid = network.grid[channel : channel + 1]
 
-            def piece(at: Tensor, _: Tensor | None, grid: ScaleGrid = grid) -> Tensor:
-                images = image.expand(len(at), -1, -1, -1)
-                options = {key: value for key, value in foveate.arguments().items() if key != "window"}
-                return backbone(resample(images, grid, sizes, centres=at, **options)[:, 0])
+                def piece(at: Tensor, _: Tensor | None, grid: ScaleGrid = grid) -> Tensor:
+                    images = image.expand(len(at), -1, -1, -1)
+                    return backbone(resample(images, grid, (n, n), centres=at, **how)[:, 0])
 
-            said = in_pieces(piece, centres[chosen], None, image.shape[0] * n * n)
-            logits = said.new_empty(len(channels), said.shape[1]) if logits is None else logits
-            logits[chosen] = said
-        assert logits is not None
-        return logits
+                said.append(in_pieces(piece, centres[channels == channel], None, image.shape[0] * n * n))
+        return torch.cat(said)[channels.argsort(stable=True).argsort()]  # in the order of the windows again
 
     def _climb(self, image: Tensor, peaks: Peaks) -> Peaks:
         """Windows moved to better neighbours, half a lattice step or one channel away, while it helps."""

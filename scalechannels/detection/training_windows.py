@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from scalechannels.data.strokes import BACKGROUND, BOX
+from scalechannels.sampling import grid_lattice
 
 Looking = Literal["all scales", "one scale"]
 
@@ -124,10 +125,7 @@ def windows(
     sigma = 2.0**octaves  # (B, M)
     steps = torch.arange(BOX) - (BOX - 1) / 2
     at = centres[..., None] + sigma[..., None, None] * steps  # (B, M, 2, 28)
-    at = at * (2 / (SIDE - 1)) - 1
-    lattice = torch.stack(
-        torch.broadcast_tensors(at[:, :, 1, None, :], at[:, :, 0, :, None]), -1
-    )  # (B, M, 28, 28, 2)
+    lattice = grid_lattice(at[:, :, 0], at[:, :, 1], (SIDE, SIDE))  # (B, M, 28, 28, 2)
     B = len(made.images)
     seen = F.grid_sample(
         made.images, lattice.reshape(B, each * BOX, BOX, 2), padding_mode="border", align_corners=True

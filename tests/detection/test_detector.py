@@ -284,3 +284,20 @@ def test_the_shipped_detector_finds_digits_of_every_size_on_held_out_scenes(dete
 def test_the_shipped_detector_finds_nothing_where_nothing_is(detector: Detector) -> None:
     for background in ("plain", "noisy"):
         assert detector(scene(0, 7, height=200, width=300, background=background).image) == []
+
+
+@pytest.mark.parametrize("look", ["everywhere", "interest"])
+def test_the_mode_of_the_network_does_not_matter(look: str) -> None:
+    """A training loop that goes on with the network neither changes what is found nor loses statistics."""
+    network = scalechannels.load("digit-detector")
+    detector = Detector(network, background=10)
+    image = scene(3, 1, height=160, width=160, sizes=(0.6, 2.0)).image
+    find = detector if look == "everywhere" else detector.at_interest_points
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    expected = find(image)
+    network.train()
+    assert expected
+    assert find(image) == expected
+    assert all(part.training for part in network.modules())  # as they were
+    for name, value in network.state_dict().items():
+        assert torch.equal(value, before[name]), name
