@@ -26,10 +26,9 @@ from torch import Tensor
 from benchmarks.measure import environment, options, write
 from scalechannels import ScaleChannelNetwork
 from scalechannels.coarse_to_fine import CoarseToFine
-from scalechannels.commands.evaluate import open_network, run_config
 from scalechannels.data.ranges import RANGES, inside
-from scalechannels.saving.shipped import find_network
-from scalechannels.training.config import DataConfig
+from scalechannels.saving.saved_network import SavedNetwork, find_network
+from scalechannels.training.config import DataConfig, RunConfig
 from scalechannels.training.datasets import open_data
 
 Way = tuple[int, int, float]
@@ -66,9 +65,9 @@ def timed(way: ScaleChannelNetwork, images: Tensor, device: torch.device) -> tup
 @torch.inference_mode()
 def measure(chosen: argparse.Namespace, device: torch.device) -> dict[str, Any]:
     folder = find_network(chosen.network)
-    network = open_network(folder).to(device)
+    network = SavedNetwork.open(folder).network.to(device)
     compared = ways(network, chosen.ways)
-    config = run_config(folder)
+    config = RunConfig.from_toml(folder / "config.toml")
     data = open_data(DataConfig(name=chosen.data or (config.data.name if config else "mnist")), device)
     names = list(compared)
     sizes: list[dict[str, Any]] = []

@@ -24,7 +24,7 @@ from scalechannels.pooling import (
     MeanOverScales,
 )
 from scalechannels.sampling import Foveate, Outside, require_images
-from scalechannels.saving.pretrained import Network
+from scalechannels.saving.saved_network import Network
 from scalechannels.scales import ScaleGrid
 
 Look = Literal["centre", "everywhere"]

@@ -29,7 +29,7 @@ from scalechannels.backbones.paper import CifarBackbone, ConvBackbone
 from scalechannels.network import Data, Explanation, ScaleChannelNetwork
 from scalechannels.pooling import MeanProbabilityOverScales
 from scalechannels.sampling import Outside, require_images
-from scalechannels.saving.pretrained import Network
+from scalechannels.saving.saved_network import Network
 from scalechannels.scales import ScaleGrid
 
 

@@ -1,14 +1,12 @@
 """Coarse to fine: equal to filling in by hand from all channels, image by image, and cheaper than them."""
 
 import itertools
-import json
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
 from torch import Tensor, nn
 
 from scalechannels import (
@@ -23,9 +21,7 @@ from scalechannels import (
     selected_scale,
     swmax,
 )
-from scalechannels.cli import main
 from scalechannels.coarse_to_fine import CoarseToFine, coarse_places, interpolation, nearest_places
-from scalechannels.data.strokes import strokes
 
 GRID = ScaleGrid(0.5, 8, ratio=2**0.5)  # 9 scales
 POOLS = [MaxOverScales(), MeanOverScales(), LogMeanExpOverScales()]
@@ -295,42 +291,3 @@ def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     network.save_pretrained("net")
     cnn().save_pretrained("plain")
     return tmp_path
-
-
-def test_evaluate_coarsely(saved: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
-    import scalechannels
-    from scalechannels.training import datasets
-
-    monkeypatch.setattr(datasets, "STROKES_TEST", 30)
-    main(["evaluate", "net", "--data.name", "strokes", "--sizes", "1", "--coarse", "3", "--out", "r.json"])
-    result = json.loads(Path("r.json").read_text())
-    assert result["coarse"] == 3
-    fast = CoarseToFine(scalechannels.load("net"), 3)
-    digits = strokes(30, 0, "test")
-    with torch.inference_mode():
-        expected = fast(digits.render(1.0)).argmax(1)
-    found = torch.tensor(result["evaluation"]["sizes"][0]["confusion"]).sum(0)
-    assert found.tolist() == expected.bincount(minlength=10).tolist()
-    with pytest.raises(SystemExit):
-        main(["evaluate", "plain", "--data.name", "strokes", "--coarse", "3"])
-    assert "PlainNetwork" in capsys.readouterr().err
-
-
-def test_predict_coarsely_refines_every_image(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import scalechannels
-    from scalechannels.commands.predict import as_digits
-    from scalechannels.data.folder import read_image
-
-    image = (strokes(1, 0).render(1.3)[0, 0] + 0.76) / 1.52
-    Image.fromarray((image * 255).round().clamp(0, 255).byte().numpy()).save("digit.png")
-    main(["predict", "net", "digit.png", "--coarse", "4", "--out", "p.json"])
-    (said,) = json.loads(Path("p.json").read_text())
-    image, network = as_digits(read_image(Path("digit.png"), grey=True))[None], scalechannels.load("net")
-    with torch.inference_mode():
-        logits, unrefined = CoarseToFine(network, 4, sure=1.0)(image), CoarseToFine(network, 4)(image)
-    assert not logits.equal(unrefined)
-    assert said["class"] == str(int(logits.argmax()))
-    assert said["probability"] == pytest.approx(float(logits.softmax(1).max()), abs=1e-6)
-    with pytest.raises(SystemExit):
-        main(["predict", "net", "digit.png", "--coarse", "0"])
-    assert "at least 1, got 0" in capsys.readouterr().err

@@ -12,8 +12,9 @@ from helpers.command_line import run as run_command
 from PIL import Image
 
 from scalechannels import ScaleGrid, cnn, fovlse, scale_contributions
-from scalechannels.commands.predict import Prediction, as_digits, edge_warnings
-from scalechannels.data.strokes import BACKGROUND, strokes
+from scalechannels.commands.predict import Prediction, edge_warnings
+from scalechannels.data.pictures import as_digits
+from scalechannels.data.strokes import strokes
 
 run = partial(run_command, "predict")
 
@@ -40,15 +41,6 @@ def ink(count: int = 3, scale: float = 1.0, size: int = 112) -> torch.Tensor:
     """Digits from 0 to 1 before the arctan of MNIST Large Scale, (N, H, W)."""
     shown = strokes(count, 0).render(scale, size)[:, 0]  # −0.76 to 0.76
     return ((torch.tan(shown * torch.pi / 2) / 0.02 + 128) / 255).clamp(0, 1)
-
-
-def test_files_become_the_values_of_training() -> None:
-    digits = strokes(3, 0).render(1.0)[:, 0]
-    for made, digit in zip(ink(), digits, strict=True):
-        assert (as_digits(made) - digit).abs().max() < 0.01
-        faint = 0.3 + 0.4 * made  # a picture of little contrast is stretched, as the recipe does
-        assert (as_digits(faint) - digit).abs().max() < 0.01
-    assert torch.allclose(as_digits(torch.full((1, 5, 5), 0.7)), torch.tensor(BACKGROUND).float())
 
 
 def test_csv_on_the_screen_says_what_the_network_says(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

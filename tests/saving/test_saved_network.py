@@ -20,7 +20,7 @@ from scalechannels import (
     fovmax,
     swmax,
 )
-from scalechannels.saving.pretrained import Network
+from scalechannels.saving.saved_network import Network
 
 GRID = ScaleGrid(0.5, 2, ratio=2**0.5)
 BUILDS = {
