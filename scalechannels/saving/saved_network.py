@@ -154,8 +154,9 @@ class SavedNetwork:
             "reduce": data.get("reduce") or 1,
         }
         detector = _read(folder / DETECTOR)
-        if detector and not {"classes", "background", "values"} <= set(detector):
-            raise ValueError(f"{folder / DETECTOR} is damaged: it names no classes, background or values")
+        missing = [key for key in ("classes", "background", "values") if detector and key not in detector]
+        if missing:
+            raise ValueError(f"{folder / DETECTOR} is damaged: it lacks {', '.join(missing)}")
         return cls(
             folder,
             network,

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -215,3 +217,22 @@ def test_large_files_are_read_by_those_who_allow_them(
     assert run("net", "large.png", "--max-pixels", 3_000) == 1
     assert "60 x 60 pixels are more than 3,000; --max-pixels allows more" in capsys.readouterr().err
     assert run("net", "large.png", "--max-pixels", 3_600) == 0
+
+
+def test_the_walk_of_a_picture_is_short(here: Path) -> None:
+    """Which of our modules one prediction loads: nothing of training, reports or detection."""
+    save(here / "picture.png", ink(1)[0])
+    code = """
+import sys
+from scalechannels.cli import main
+main(["predict", "fovlse-mnist", "picture.png"])
+ours = [module for name, module in sys.modules.items() if name.startswith("scalechannels.")]
+print(*(one.__name__.removeprefix("scalechannels.") for one in ours if not hasattr(one, "__path__")))
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stderr == ""
+    assert set(said.stdout.splitlines()[-1].split()) == {
+        *("cli", "version", "commands.predict", "saving.saved_network", "data.pictures"),
+        *("scales", "scale_space", "sampling", "network", "pooling"),
+        *("backbones.paper", "backbones.inference"),
+    }
