@@ -19,7 +19,8 @@ import torch
 from torch import Tensor
 
 from scalechannels import ScaleChannelNetwork
-from scalechannels.commands.evaluate import open_network, run_config
+from scalechannels.saving.saved_network import SavedNetwork
+from scalechannels.training.config import RunConfig
 from scalechannels.training.datasets import open_data
 
 SIZES = {"mnist": (0.5, 2**-0.5, 1.0, 2.0, 4.0), "cifar10": (0.5, 2**-0.5, 1.0, 2**0.5, 2.0)}
@@ -40,7 +41,8 @@ def accuracy(logits: Tensor, labels: Tensor) -> float:
 
 @torch.inference_mode()
 def measure(folder: Path, images: int) -> None:
-    network, config = open_network(folder), run_config(folder)
+    network, path = SavedNetwork.open(folder).network, folder / "config.toml"
+    config = RunConfig.from_toml(path) if path.exists() else None
     if not isinstance(network, ScaleChannelNetwork) or config is None or len(config.data.sizes) != 1:
         raise SystemExit(f"{folder} is no run of a foveated network on one size")
     if config.data.name not in SIZES:

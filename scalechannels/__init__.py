@@ -21,7 +21,7 @@ _HOMES = {
     "detection.detector": "Detector",
     "selection": "selected_scale scale_contributions",
     "invariance": "scale_invariance_error",
-    "saving.loading": "load",
+    "saving.saved_network": "load",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = [*_HOME_OF, "__version__"]

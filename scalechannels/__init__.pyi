@@ -18,7 +18,7 @@ from scalechannels.pooling import MaxOverScales as MaxOverScales
 from scalechannels.pooling import MeanOverScales as MeanOverScales
 from scalechannels.pooling import MeanProbabilityOverScales as MeanProbabilityOverScales
 from scalechannels.sampling import Foveate as Foveate
-from scalechannels.saving.loading import load as load
+from scalechannels.saving.saved_network import load as load
 from scalechannels.scales import ScaleGrid as ScaleGrid
 from scalechannels.selection import scale_contributions as scale_contributions
 from scalechannels.selection import selected_scale as selected_scale

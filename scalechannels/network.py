@@ -17,7 +17,7 @@ from scalechannels.backbones.inference import (
 )
 from scalechannels.pooling import ConcatScales
 from scalechannels.sampling import Foveate, Outside, require_images
-from scalechannels.saving.pretrained import Network
+from scalechannels.saving.saved_network import Network
 from scalechannels.scales import ScaleGrid
 
 Look = Literal["centre", "everywhere"]

@@ -28,7 +28,7 @@ from scalechannels.backbones.inference import (
 from scalechannels.network import Explanation, ScaleChannelNetwork
 from scalechannels.pooling import MeanProbabilityOverScales
 from scalechannels.sampling import Outside, require_images
-from scalechannels.saving.pretrained import Network
+from scalechannels.saving.saved_network import Network
 from scalechannels.scales import ScaleGrid
 
 

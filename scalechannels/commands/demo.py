@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
-
-from scalechannels.saving.shipped import find_network, shipped_names
 
 if TYPE_CHECKING:
     from scalechannels.demo.server import DemoServer
@@ -31,8 +29,8 @@ def demo(
 ) -> None:
     """Draw a digit, zoom it over a factor of 16, and see what every scale channel sees and says.
 
-    Beside it a plain CNN that learnt from the same digits. A second tab finds digits in whole scenes. The
-    page is served to this machine alone and needs no network. Ctrl-C ends it.
+    Beside it is a plain CNN that was trained on the same digits. A second tab finds digits in whole scenes.
+    The page is served to this machine alone and needs no network. Ctrl-C ends it.
 
     Examples: scalechannels demo --open;
     scalechannels demo --network runs/NAME --plain runs/OTHER --port 8080
@@ -56,34 +54,15 @@ def open_server(network: Path, plain: Path, detector: Path | None, port: int) ->
     if not 0 <= port < 2**16:
         raise ValueError(f"--port is a number from 0 to {2**16 - 1}, got {port}")
     from scalechannels.demo.looks import open_looks
+    from scalechannels.demo.scene import open_detector
     from scalechannels.demo.server import Demo, DemoServer
+    from scalechannels.saving.saved_network import shipped_names
 
-    looks = open_looks(find_network(network), find_network(plain))
+    looks = open_looks(network, plain)
     if detector is None and DETECTOR in shipped_names():
         detector = Path(DETECTOR)
-    detect = None if detector is None else open_detector(find_network(detector))
+    detect = None if detector is None else open_detector(detector)
     try:
         return DemoServer(Demo(looks, detect), port)
     except OSError as error:
         raise OSError(f"cannot listen on port {port}: {error}; choose another --port, or 0") from error
-
-
-def open_detector(folder: Path) -> Any:
-    """The detector of a folder, for images from −0.76 to 0.76."""
-    from scalechannels.commands.detect import default_threshold, read_about
-    from scalechannels.commands.evaluate import open_network
-    from scalechannels.data.strokes import CLASSES
-    from scalechannels.detection.detector import Detector
-
-    network = open_network(folder)
-    about = read_about(folder, network)
-    shape = getattr(network.backbone, "channels", None), getattr(network.backbone, "classes", None)
-    if shape != (1, CLASSES + (about.background is not None)):
-        raise ValueError(
-            f"{folder} holds no detector of digits: networks of grey images and {CLASSES} digits, with or "
-            f"without a background, are shown; this one takes {shape[0]} channels and has {shape[1]} classes"
-        )
-    try:
-        return Detector(network, background=about.background, threshold=default_threshold(about))
-    except TypeError as error:
-        raise ValueError(f"{folder} holds no detector of digits: {error}") from error

@@ -7,13 +7,11 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from scalechannels.saving.shipped import find_network
+from scalechannels.cli import NetworkFolder
 
 
 def export(
-    network: Annotated[
-        Path, Parameter(help="The folder of a run or of a saved network, or a shipped network's name.")
-    ],
+    network: NetworkFolder,
     /,
     *,
     onnx: Annotated[Path, Parameter(help="The .onnx file to write.")],
@@ -43,37 +41,32 @@ def export(
     Examples: scalechannels export runs/NAME --onnx digits.onnx;
     scalechannels export digit-detector --dense --onnx detector.onnx
     """
-    from scalechannels.commands.detect import read_about
-    from scalechannels.commands.evaluate import open_network
-    from scalechannels.data.strokes import BACKGROUND
+    from scalechannels.data.pictures import BACKGROUND
     from scalechannels.saving.onnx import batches_of, export_onnx
+    from scalechannels.saving.saved_network import SavedNetwork
 
-    folder = find_network(network)
-    loaded = open_network(folder)
-    about = read_about(folder, loaded)
-    values = (BACKGROUND, -BACKGROUND) if about.values == "digits" else (0.0, 1.0)
-    if dense:
-        loaded = slide(loaded, network)
+    saved = SavedNetwork.open(network)
+    exported = slide(saved.network, network) if dense else saved.network
     done = export_onnx(
-        loaded,
+        exported,
         onnx,
         size=size,
-        classes=about.classes,
-        background=about.background,
-        values=values,
-        reduce=about.reduce,
+        classes=saved.classes,
+        background=saved.background,
+        values=(BACKGROUND, -BACKGROUND) if saved.values == "digits" else (0.0, 1.0),
+        reduce=saved.reduce,
     )
     height, width = done.size or ("height", "width")
     megabytes = done.path.stat().st_size / 1e6
     batch = 1 if dense else "batch"
     print(f"{done.path}: {megabytes:.1f} MB, images ({batch}, channels, {height}, {width}) to ", end="")
     print(" and ".join(done.outputs))
-    counts = ", ".join(map(str, batches_of(loaded)))
+    counts = ", ".join(map(str, batches_of(exported)))
     print(f"onnxruntime agrees with PyTorch within {done.error:.0e} on batches of {counts} random images")
-    if about.reduce > 1:
+    if saved.reduce > 1:
         print(
-            f"Make images {about.reduce} times smaller along each side before you give them to the file: "
-            "the network learnt from such ones (the metadata's reduce; scales are in their pixels)"
+            f"Make images {saved.reduce} times smaller along each side before you give them to the file: "
+            "the network was trained on such images (the metadata's reduce; scales are in their pixels)"
         )
 
 

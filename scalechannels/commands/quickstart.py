@@ -159,12 +159,12 @@ def _network(run: Any) -> Any:
 
 def _examples(config: DataConfig, root: Path | None) -> list[tuple[Any, float]]:
     """For each power of two, three test digits in one image (3·112, 112) from 0 to 1."""
-    from scalechannels.data.mnist_large_scale import BACKGROUND
+    from scalechannels.data.pictures import as_shown
     from scalechannels.training.datasets import open_data
 
     data = open_data(config, "cpu", root)
     examples = []
     for size in (2 ** (k / 2) for k in range(-2, 7)):
         images = data.testing(size, "test").images[:3, 0]  # (3, H, W)
-        examples.append(((images.flatten(0, 1) - BACKGROUND) / (-2 * BACKGROUND), size))
+        examples.append((as_shown(images.flatten(0, 1)), size))
     return examples

@@ -31,14 +31,13 @@ from torch import Tensor
 
 from scalechannels.data.banded import Banded
 from scalechannels.data.image_set import ImageSet
+from scalechannels.data.pictures import BACKGROUND, GAIN, MIDDLE
 from scalechannels.data.rescale import KERNEL_RADIUS, as_scales, full_precision, rescaling_matrices
 from scalechannels.data.sources import Mnist, load_mnist
 
 SIZE = 112
 TRAINING_SCALES: tuple[float | tuple[float, float], ...] = (1.0, 2.0, 4.0, (1.0, 2.0), (2.0, 4.0), (1.0, 4.0))
 SMOOTHING = 7 / 8  # standard deviation over scale factor
-GAIN, MIDDLE = 0.02, 128  # a and b of the arctan
-BACKGROUND = 2 / math.pi * math.atan(GAIN * (0 - MIDDLE))  # −0.763
 
 Split = Literal["train", "validation", "test"]
 

@@ -20,14 +20,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from scalechannels.data.strokes import BACKGROUND, BOX, Strokes, strokes
+from scalechannels.data.pictures import BACKGROUND, GAIN, MIDDLE
+from scalechannels.data.strokes import BOX, Strokes, strokes
 from scalechannels.files import atomic_path
 
 Background = Literal["plain", "noisy", "textured"]
 
 TRIES = 2000  # places tried for one object before the scene is refused
 INK = -BACKGROUND  # of MNIST Large Scale: 0.763
-GAIN, MIDDLE = 0.02, 128  # its arctan's
 
 
 class Objects(Protocol):

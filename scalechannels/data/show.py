@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from scalechannels.data.pictures import BACKGROUND
 from scalechannels.files import atomic_path
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from scalechannels.data.folder import ImageFolder
     from scalechannels.data.scenes import Scene
 
+GREY_RANGE = (BACKGROUND, -BACKGROUND)
 DPI = 100
 GAP = 2  # pixels between cells
-GREY_RANGE = (-0.763, 0.763)  # of MNIST Large Scale, and of everything that follows it
 TEXT = {"fontsize": 9, "color": "0.2"}
 
 

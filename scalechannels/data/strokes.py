@@ -19,12 +19,12 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from scalechannels.data.pictures import BACKGROUND, GAIN, MIDDLE
 from scalechannels.data.stroke_templates import POINTS, SEGMENTS, TEMPLATES, template
 
 Split = Literal["train", "validation", "test"]
 
 BOX = 28  # pixels of the unit square's side at scale 1
-BACKGROUND = 2 / math.pi * math.atan(0.02 * (0 - 128))  # -0.763, as in MNIST Large Scale
 # The edge is a smoothstep with the standard deviation of MNIST Large Scale's blur (7/8 pixel at scale 1).
 # Unlike a Gaussian it ends, so that whole tiles of an image can be skipped without changing a value.
 EDGE = 7 / 8 / BOX * math.sqrt(28)  # full width; a smoothstep of width 1 has variance 1/28
@@ -156,7 +156,7 @@ def intensity(distance: Tensor, half_width: Tensor) -> Tensor:
     MNIST Large Scale. Both edges of the line count, so thin strokes have no crease along their middle."""
     ink = step((half_width - distance) / EDGE).add_(step((half_width + distance) / EDGE))
     peak = 2 * step(half_width / EDGE)
-    return ink.mul_(0.02 * 255 / peak).sub_(0.02 * 128).atan_().mul_(2 / math.pi)
+    return ink.mul_(GAIN * 255 / peak).sub_(GAIN * MIDDLE).atan_().mul_(2 / math.pi)
 
 
 def strokes(count: int, seed: int = 0, split: Split = "train", variation: float = 1.0) -> Strokes:

@@ -16,8 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from scalechannels.data.folder import UnreadableImageError, over_white, to_tensor
-from scalechannels.data.folder import load as decode
+from scalechannels.data.pictures import UnreadableImageError, decode, to_tensor
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -84,7 +83,7 @@ def read_picture(file: bytes) -> Tensor:
     if not file:
         raise UnreadableImageError("the file is empty")
     try:
-        return to_tensor(over_white(decode(io.BytesIO(file), MAX_PIXELS)), grey=True)  # type: ignore[arg-type]
+        return to_tensor(decode(io.BytesIO(file), MAX_PIXELS)[0], grey=True)
     except UnreadableImageError as error:
         message = str(error).split("; --")[0]  # the command line's options are not here
         if message.startswith("damaged or no image"):

@@ -15,10 +15,12 @@ import torch
 from torch import Tensor
 
 from scalechannels.data.mnist_large_scale import SIZE, large_scale
+from scalechannels.data.pictures import as_shown
 from scalechannels.data.sizes import MNIST_SIZES
-from scalechannels.data.strokes import BACKGROUND, CLASSES, strokes
+from scalechannels.data.strokes import CLASSES, strokes
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.plain import PlainNetwork
+from scalechannels.saving.saved_network import SavedNetwork
 
 SMALLEST, LARGEST = 0.5, 8.0
 EXAMPLES = 2**20
@@ -97,14 +99,12 @@ class Looks:
 
 def open_looks(network: Path, plain: Path) -> Looks:
     """Both networks from their folders, checked to be what the demo shows."""
-    from scalechannels.commands.evaluate import open_network, run_config
-
-    shown, beside = open_network(network), open_network(plain)
-    for folder, found, wanted in ((network, shown, "centre"), (plain, beside, "whole")):
-        if found.look != wanted:
-            raise ValueError(f"{folder} holds a network of look {found.look!r}, the demo needs {wanted!r}")
-    config = run_config(network)
-    return Looks(shown, beside, () if config is None else tuple(config.data.sizes))
+    shown, beside = SavedNetwork.open(network), SavedNetwork.open(plain)
+    for saved, wanted in ((shown, "centre"), (beside, "whole")):
+        look = saved.network.look
+        if look != wanted:
+            raise ValueError(f"{saved.folder} holds a network of look {look!r}, the demo needs {wanted!r}")
+    return Looks(shown.network, beside.network, shown.sizes or ())
 
 
 def example(number: int, label: int | None = None) -> dict[str, Any]:
@@ -127,8 +127,8 @@ def example(number: int, label: int | None = None) -> dict[str, Any]:
 
 def pixels(images: Tensor) -> str:
     """Values from −0.76 to 0.76 as bytes from black to white, in base64."""
-    grey = (images - BACKGROUND) * (255 / (-2 * BACKGROUND))
-    return base64.b64encode(grey.round().clamp(0, 255).byte().contiguous().numpy().tobytes()).decode("ascii")
+    grey = (as_shown(images) * 255).round()
+    return base64.b64encode(grey.clamp(0, 255).byte().contiguous().numpy().tobytes()).decode("ascii")
 
 
 def _verdict(logits: Tensor) -> dict[str, Any]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, get_args
+from pathlib import Path
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
+from scalechannels.data.pictures import as_digits, as_shown, is_dark_on_light, png
 from scalechannels.data.scenes import Background, Scene, scene
-from scalechannels.data.strokes import BACKGROUND
+from scalechannels.data.strokes import CLASSES
 from scalechannels.demo.digit import read_picture
-from scalechannels.report.page import png
+from scalechannels.detection.detector import Detection, Detector
+from scalechannels.saving.saved_network import SavedNetwork
 
 HEIGHT, WIDTH, DIGITS = 448, 640, 12
 LONGEST = 1024
@@ -19,21 +22,24 @@ LONGEST = 1024
 SEEDS = 2**30
 
 
-class Found(Protocol):
-    """One detection, as `scalechannels.detection.detector` gives them."""
-
-    @property
-    def box(self) -> tuple[float, float, float, float]: ...
-    @property
-    def label(self) -> int: ...
-    @property
-    def probability(self) -> float: ...
-    @property
-    def scale(self) -> float: ...
-
-
-Detect = Callable[[Tensor], Sequence[Found]]
+Detect = Callable[[Tensor], Sequence[Detection]]
 """An image (1, H, W) from −0.76 to 0.76 to the objects in it."""
+
+
+def open_detector(place: Path) -> Detect:
+    """The detector of a folder, or a shipped one, for images from −0.76 to 0.76."""
+    saved = SavedNetwork.open(place)
+    backbone, classes = saved.network.backbone, CLASSES + (saved.background is not None)
+    shape = getattr(backbone, "channels", None), getattr(backbone, "classes", None)
+    if shape != (1, classes):
+        raise ValueError(
+            f"{place} holds no detector of digits: networks of grey images and {CLASSES} digits, with or "
+            f"without a background, are shown; this one takes {shape[0]} channels and has {shape[1]} classes"
+        )
+    try:
+        return Detector(saved.network, background=saved.background, threshold=saved.threshold)
+    except TypeError as error:
+        raise ValueError(f"{place} holds no detector of digits: {error}") from error
 
 
 def made_scene(detect: Detect, seed: int, background: Background) -> dict[str, Any]:
@@ -48,11 +54,8 @@ def made_scene(detect: Detect, seed: int, background: Background) -> dict[str, A
 
 def dropped_picture(detect: Detect, file: bytes) -> dict[str, Any]:
     """What is found in a user's picture: light digits on dark ground, or the other way round."""
-    from scalechannels.commands.predict import as_digits
-
     image = _reduced(read_picture(file))
-    border = torch.cat((image[:, 0].flatten(), image[:, -1].flatten(), image[:, :, 0].flatten()))
-    if border.median() > (image.amin() + image.amax()) / 2:
+    if is_dark_on_light(image):
         image = 1 - image
     return {**_answer(as_digits(image), detect), "truth": None}
 
@@ -63,7 +66,7 @@ def _answer(image: Tensor, detect: Detect) -> dict[str, Any]:
     return {
         "height": image.shape[1],
         "width": image.shape[2],
-        "picture": png((image[0] - BACKGROUND) / (-2 * BACKGROUND)),
+        "picture": png(as_shown(image[0])),
         "found": [
             {
                 "box": [round(side, 2) for side in one.box],

@@ -35,7 +35,7 @@ from urllib.parse import parse_qs
 import torch
 from torch import Tensor
 
-from scalechannels.data.folder import UnreadableImageError
+from scalechannels.data.pictures import UnreadableImageError
 from scalechannels.demo.digit import (
     MAX_POINTS,
     MAX_STROKES,

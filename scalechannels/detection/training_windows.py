@@ -16,7 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from scalechannels.data.strokes import BACKGROUND, BOX
+from scalechannels.data.pictures import BACKGROUND
+from scalechannels.data.strokes import BOX
 from scalechannels.sampling import grid_lattice
 
 Looking = Literal["all scales", "one scale"]

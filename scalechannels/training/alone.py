@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.sampling import Foveate
-from scalechannels.saving.pretrained import Network
+from scalechannels.saving.saved_network import Network
 from scalechannels.training.augment.detail import Coarsen
 
 

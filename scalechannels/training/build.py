@@ -11,7 +11,7 @@ from scalechannels.backbones.paper import CifarBackbone, ConvBackbone
 from scalechannels.backbones.residual import ResidualBackbone
 from scalechannels.constructors import Data, PaperOptions, cnn, fovavg, fovconc, fovlse, fovmax, swmax
 from scalechannels.plain import PlainNetwork, averaged_over_scales
-from scalechannels.saving.pretrained import Network
+from scalechannels.saving.saved_network import Network
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.config import Initialisation, RunConfig
 from scalechannels.training.own_network import own_network

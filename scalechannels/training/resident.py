@@ -11,7 +11,7 @@ from torch import Tensor
 from scalechannels.data.image_set import ImageSet
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.sampling import Foveate
-from scalechannels.saving.pretrained import Network
+from scalechannels.saving.saved_network import Network
 from scalechannels.scales import ScaleGrid
 
 MEMORY_SHARE = 0.5

@@ -68,7 +68,7 @@ def retest(
     stream: bool = False,
 ) -> None:
     """Test a done run anew and replace its result; `stream` keeps the images in main memory."""
-    from scalechannels.saving.loading import load
+    from scalechannels.saving.saved_network import load
 
     result = run.result()
     asked: tuple[Size, ...] = default_sizes(run.config.data) if sizes is None else tuple(sizes)

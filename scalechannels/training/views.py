@@ -10,7 +10,7 @@ from torch import Tensor
 from scalechannels.data.image_set import ImageSet
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.sampling import Foveate
-from scalechannels.saving.pretrained import Network
+from scalechannels.saving.saved_network import Network
 from scalechannels.training.augment.detail import Coarsen
 from scalechannels.training.augment.flips_and_crops import Augment
 from scalechannels.training.augment.jitter import Jitter

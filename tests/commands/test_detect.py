@@ -16,11 +16,9 @@ from PIL import Image
 from scalechannels import MaxOverScales, ScaleChannelNetwork, ScaleGrid, cnn, fovavg
 from scalechannels.backbones.paper import CifarBackbone, ConvBackbone
 from scalechannels.cli import main
-from scalechannels.commands.detect import prepare
-from scalechannels.commands.predict import as_digits
 from scalechannels.detection.boxes import overlap
 from scalechannels.detection.overlay import AT_EDGE, FOUND, draw
-from scalechannels.saving.shipped import find_network
+from scalechannels.saving.saved_network import find_network
 
 run = partial(run_command, "detect")
 
@@ -113,15 +111,6 @@ def test_ink_on_paper_needs_invert_and_is_told(here: Path, capsys: pytest.Captur
     assert len(both[0]) == 2
     assert run("dark.png") == 0
     assert "looks dark on light" in capsys.readouterr().err
-
-
-def test_values_are_those_of_predict_and_the_picture_stays_as_it_is() -> None:
-    picture = torch.rand(1, 9, 11, generator=torch.Generator().manual_seed(0)) * 0.6 + 0.2
-    before = picture.clone()
-    assert torch.allclose(prepare(picture, "digits", False), as_digits(picture), atol=1e-6)
-    assert torch.allclose(prepare(picture, "digits", True), as_digits(1 - picture), atol=1e-6)
-    assert torch.equal(prepare(picture, "unit", True), 1 - picture)
-    assert torch.equal(picture, before)
 
 
 def save(kind: str, path: Path) -> None:

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -12,8 +14,9 @@ from helpers.command_line import run as run_command
 from PIL import Image
 
 from scalechannels import ScaleGrid, cnn, fovlse, scale_contributions
-from scalechannels.commands.predict import Prediction, as_digits, edge_warnings
-from scalechannels.data.strokes import BACKGROUND, strokes
+from scalechannels.commands.predict import Prediction, edge_warnings
+from scalechannels.data.pictures import as_digits
+from scalechannels.data.strokes import strokes
 
 run = partial(run_command, "predict")
 
@@ -40,15 +43,6 @@ def ink(count: int = 3, scale: float = 1.0, size: int = 112) -> torch.Tensor:
     """Digits from 0 to 1 before the arctan of MNIST Large Scale, (N, H, W)."""
     shown = strokes(count, 0).render(scale, size)[:, 0]  # −0.76 to 0.76
     return ((torch.tan(shown * torch.pi / 2) / 0.02 + 128) / 255).clamp(0, 1)
-
-
-def test_files_become_the_values_of_training() -> None:
-    digits = strokes(3, 0).render(1.0)[:, 0]
-    for made, digit in zip(ink(), digits, strict=True):
-        assert (as_digits(made) - digit).abs().max() < 0.01
-        faint = 0.3 + 0.4 * made  # a picture of little contrast is stretched, as the recipe does
-        assert (as_digits(faint) - digit).abs().max() < 0.01
-    assert torch.allclose(as_digits(torch.full((1, 5, 5), 0.7)), torch.tensor(BACKGROUND).float())
 
 
 def test_csv_on_the_screen_says_what_the_network_says(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -223,3 +217,22 @@ def test_large_files_are_read_by_those_who_allow_them(
     assert run("net", "large.png", "--max-pixels", 3_000) == 1
     assert "60 x 60 pixels are more than 3,000; --max-pixels allows more" in capsys.readouterr().err
     assert run("net", "large.png", "--max-pixels", 3_600) == 0
+
+
+def test_the_walk_of_a_picture_is_short(here: Path) -> None:
+    """Which of our modules one prediction loads: nothing of training, reports or detection."""
+    save(here / "picture.png", ink(1)[0])
+    code = """
+import sys
+from scalechannels.cli import main
+main(["predict", "fovlse-mnist", "picture.png"])
+ours = [module for name, module in sys.modules.items() if name.startswith("scalechannels.")]
+print(*(one.__name__.removeprefix("scalechannels.") for one in ours if not hasattr(one, "__path__")))
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stderr == ""
+    assert set(said.stdout.splitlines()[-1].split()) == {
+        *("cli", "version", "commands.predict", "saving.saved_network", "data.pictures"),
+        *("scales", "scale_space", "sampling", "network", "pooling"),
+        *("backbones.paper", "backbones.inference"),
+    }

@@ -3,9 +3,7 @@
 from pathlib import Path
 
 import pytest
-from test_cli import TINY, here, run
-
-__all__ = ["here"]
+from helpers.command_line import TINY, run
 
 
 def write_configs(folder: Path) -> list[str]:

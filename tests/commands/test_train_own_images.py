@@ -192,8 +192,8 @@ def test_images_that_were_reduced_are_reduced_when_predicted(
     )  # in the file's pixels
 
     import scalechannels
-    from scalechannels.data.folder import read_image
     from scalechannels.data.frames import reduced
+    from scalechannels.data.pictures import read_image
 
     image = reduced(read_image(here / "photos/red/0.png", grey=True), 2)
     with torch.inference_mode():

@@ -17,11 +17,11 @@ import pytest
 import torch
 from PIL import Image
 
-from scalechannels.commands.demo import DETECTOR, open_detector
+from scalechannels.commands.demo import DETECTOR
 from scalechannels.demo.looks import Looks, example, open_looks
-from scalechannels.demo.scene import Detect
+from scalechannels.demo.scene import Detect, open_detector
 from scalechannels.demo.server import Demo, DemoServer
-from scalechannels.saving.shipped import find_network, shipped_names
+from scalechannels.saving.saved_network import find_network, shipped_names
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
-from scalechannels.data.folder import UnreadableImageError
+from scalechannels.data.pictures import UnreadableImageError
 from scalechannels.demo.digit import EXTENT, SIDE, NoDigitError, digit_from_picture, digit_from_strokes
 from scalechannels.demo.looks import example
 

@@ -1,6 +1,20 @@
 """The command line, called as from a shell but in this process."""
 
+from pathlib import Path
+
 from scalechannels.cli import main
+
+TINY = """
+[data]
+sizes = [1, 2]
+samples = 64
+[network]
+low = 1
+high = 2
+ratio = 1.4142135623730951
+[training]
+epochs = 2
+"""
 
 
 def run(*words: object) -> int:
@@ -10,3 +24,9 @@ def run(*words: object) -> int:
     except SystemExit as ended:
         return int(ended.code or 0)
     return 0
+
+
+def only(here: Path) -> Path:
+    """The folder of the one run."""
+    (folder,) = [path for path in (here / "runs").iterdir() if path.is_dir()]
+    return folder

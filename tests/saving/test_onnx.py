@@ -31,11 +31,11 @@ from scalechannels import (
 )
 from scalechannels.backbones.inference import Backbone
 from scalechannels.backbones.paper import ConvBackbone
-from scalechannels.data.folder import read_image
 from scalechannels.data.frames import reduced
+from scalechannels.data.pictures import read_image
 from scalechannels.dense import DenseNetwork
 from scalechannels.saving.onnx import ExportError, export_onnx
-from scalechannels.saving.pretrained import Network
+from scalechannels.saving.saved_network import Network
 from scalechannels.training.config import DataConfig, RunConfig
 
 pytestmark = pytest.mark.usefixtures("one_thread")

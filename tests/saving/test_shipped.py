@@ -13,7 +13,7 @@ from PIL import Image
 import scalechannels
 from scalechannels import PlainNetwork, ScaleChannelNetwork, ScaleGrid, cnn, fovlse
 from scalechannels.cli import main
-from scalechannels.saving import shipped
+from scalechannels.saving import saved_network
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,7 +27,7 @@ def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "README.md").write_text("no network")
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    monkeypatch.setattr(shipped, "WEIGHTS", folder)
+    monkeypatch.setattr(saved_network, "SHIPPED", folder)
     return folder
 
 
@@ -37,7 +37,7 @@ def same(first: torch.nn.Module, second: torch.nn.Module) -> bool:
 
 
 def test_a_name_finds_the_shipped_network(weights: Path):
-    assert shipped.shipped_names() == ["digits", "plain"]
+    assert saved_network.shipped_names() == ["digits", "plain"]
     expected = scalechannels.load(weights / "digits")
     for found in (scalechannels.load("digits"), ScaleChannelNetwork.from_pretrained("digits")):
         assert same(found, expected)
@@ -63,7 +63,7 @@ def test_an_unknown_name_gets_the_list(name: str, weights: Path):
 
 
 def test_without_shipped_networks_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(shipped, "WEIGHTS", tmp_path / "weights")
+    monkeypatch.setattr(saved_network, "SHIPPED", tmp_path / "weights")
     with pytest.raises(FileNotFoundError, match=r"nothing is no saved network.*no networks are shipped"):
         scalechannels.load("nothing")
 
@@ -88,11 +88,11 @@ def test_evaluate_takes_the_name(
     assert "20 images of each size" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", shipped.shipped_names())
+@pytest.mark.parametrize("name", saved_network.shipped_names())
 def test_what_is_shipped_loads_and_is_small_and_described(name: str):
     network = scalechannels.load(name)
     assert not network.training
-    folder = shipped.WEIGHTS / name
+    folder = saved_network.SHIPPED / name
     assert (folder / "model.safetensors").stat().st_size < 2_000_000
     assert len((folder / "README.md").read_text(encoding="utf-8")) > 200
     assert {path.name for path in folder.iterdir()} >= {"model.safetensors", "config.json", "README.md"}

@@ -20,7 +20,7 @@ from scalechannels import (
     fovmax,
     swmax,
 )
-from scalechannels.saving.pretrained import Network
+from scalechannels.saving.saved_network import Network, SavedNetwork, require_free
 
 GRID = ScaleGrid(0.5, 2, ratio=2**0.5)
 BUILDS = {
@@ -300,3 +300,81 @@ def test_a_failed_save_leaves_the_old_weights(saved: Path, monkeypatch):
         fovmax(GRID).save_pretrained(saved)
     assert (saved / "model.safetensors").read_bytes() == before
     assert not [path.name for path in saved.iterdir() if path.name.startswith(".")]
+
+
+# What is needed to use it
+
+RUN = """[data]
+name = "folder"
+sizes = [1.0]
+reduce = 2
+pixel_size = 0.5
+deploy_pixel_sizes = [0.25, 2.0]
+"""
+
+
+def test_a_network_alone_is_known_by_its_colour_channels(saved: Path, tmp_path: Path):
+    digits = SavedNetwork.open(saved)
+    assert (digits.values, digits.grey, digits.reduce) == ("digits", True, 1)
+    assert (digits.classes, digits.names, digits.background) == (None, None, None)
+    assert (digits.sizes, digits.deployed, digits.threshold) == (None, None, 0.9)
+    assert digits.scales == list(GRID)
+    assert not digits.network.training
+    cnn(data="cifar10").save_pretrained(tmp_path / "colour")
+    colour = SavedNetwork.open(tmp_path / "colour")
+    assert (colour.values, colour.grey, colour.scales) == ("unit", False, [])
+
+
+def test_a_run_says_what_its_network_was_trained_on(saved: Path):
+    (saved / "config.toml").write_text(RUN)
+    (saved / "result.json").write_text('{"classes": ["cat", "dog"]}')
+    run = SavedNetwork.open(saved)
+    assert (run.values, run.grey, run.reduce) == ("unit", True, 2)
+    assert run.classes == run.names == ["cat", "dog"]
+    assert (run.sizes, run.deployed) == ((1.0,), (0.25, 2.0))
+    assert run.scales == [2 * scale for scale in GRID]
+    (saved / "config.toml").write_text(RUN.replace("folder", "mnist"))
+    assert SavedNetwork.open(saved).values == "digits"
+
+
+def test_a_detector_names_the_background_among_its_logits(saved: Path):
+    about = {"classes": ["a", "b"], "background": 1, "values": "unit", "reduce": 3}
+    (saved / "detector.json").write_text(json.dumps(about))
+    detector = SavedNetwork.open(saved)
+    assert (detector.classes, detector.background) == (["a", "b"], 1)
+    assert detector.names == ["a", "background", "b"]
+    assert (detector.values, detector.reduce, detector.threshold) == ("unit", 3, 0.5)
+    shipped = SavedNetwork.open("digit-detector")
+    assert shipped.names == [*"0123456789", "background"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("detector.json", "{", r"detector.json is damaged"),
+        ("detector.json", '{"classes": []}', r"detector.json is damaged: it lacks background, values"),
+        ("result.json", "[", r"result.json is damaged"),
+        ("config.toml", "[data", r"config.toml is damaged"),
+    ],
+)
+def test_a_damaged_file_beside_the_network_is_named(saved: Path, name: str, text: str, message: str):
+    (saved / name).write_text(text)
+    with pytest.raises(ValueError, match=message):
+        SavedNetwork.open(saved)
+
+
+def test_a_run_that_is_not_done_is_told_apart_from_a_folder_without_a_network(tmp_path: Path):
+    (tmp_path / "config.toml").write_text(RUN)
+    with pytest.raises(FileNotFoundError, match=r"is not done; resume it with scalechannels train --config"):
+        SavedNetwork.open(tmp_path)
+    (tmp_path / "config.toml").unlink()
+    with pytest.raises(FileNotFoundError, match=r"is no saved network: it holds no config.json"):
+        SavedNetwork.open(tmp_path)
+
+
+def test_the_files_of_a_network_are_not_written_over(saved: Path, tmp_path: Path):
+    for name in ("config.json", "result.json", "detector.json", "report.json"):
+        with pytest.raises(ValueError, match=rf"{name} belongs to the network in"):
+            require_free(saved / name)
+        require_free(tmp_path / name)
+    require_free(saved / "more.json")

@@ -1,0 +1,346 @@
+"""A network in a folder: writing it, opening it, and everything that is needed to use it.
+
+    model.safetensors, config.json, README.md   what `save_pretrained` writes
+    config.toml, result.json                    beside them where a run trained it: its data and classes
+    detector.json                               beside them where it detects: its classes and its background
+
+config.json holds, for the network and each of its parts, {"class": name, "arguments": {…}}. The parts of this
+library rebuild themselves; a user's own backbone is named there and has to be given again when loading.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import torch
+from huggingface_hub import PyTorchModelHubMixin, snapshot_download
+from torch import nn
+
+from scalechannels.scales import ScaleGrid
+
+CONFIG, WEIGHTS, DETECTOR, RUN, RESULT = (
+    *("config.json", "model.safetensors", "detector.json", "config.toml", "result.json"),
+)
+SHIPPED = Path(__file__).parents[1] / "weights"
+"""The networks that come with the package: a folder for each, found by its name without a download."""
+WITHOUT_BACKGROUND = 0.9
+HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+HUB_OPTIONS = ("revision", "cache_dir", "force_download", "local_files_only", "token")
+NETWORKS = {"ScaleChannelNetwork": "network", "PlainNetwork": "plain"}
+PARTS = {
+    "ScaleGrid": "scales",
+    "ConvBackbone": "backbones.paper",
+    "CifarBackbone": "backbones.paper",
+    "ResidualBackbone": "backbones.residual",
+    "LibraryBackbone": "backbones.zoo",
+    "MaxOverScales": "pooling",
+    "MeanOverScales": "pooling",
+    "LogMeanExpOverScales": "pooling",
+    "MeanProbabilityOverScales": "pooling",
+    "ConcatScales": "pooling",
+}
+"""The classes that a config may name, and their modules, which are imported when they are needed."""
+
+AnyNetwork = TypeVar("AnyNetwork", bound="Network")
+
+
+class Network(
+    nn.Module,
+    PyTorchModelHubMixin,
+    library_name="scalechannels",
+    license="mit",
+    pipeline_tag="image-classification",
+    model_card_template=Path(__file__).with_name("model_card.md").read_text(encoding="utf-8"),
+):
+    """What all networks share: `save_pretrained(folder)` and `from_pretrained(folder)`."""
+
+    look: Literal["whole", "centre", "everywhere"]
+    """What of an image a network sees: the whole at one scale, or windows about the centre or everywhere."""
+
+    def arguments(self) -> dict[str, Any]:
+        """The constructor's arguments; parts are given as they are."""
+        raise TypeError(f"{type(self).__name__} does not say how it is rebuilt")
+
+    @classmethod
+    def from_pretrained(
+        cls: type[AnyNetwork], pretrained_model_name_or_path: str | os.PathLike[str], **options: Any
+    ) -> AnyNetwork:
+        """The network that `save_pretrained` wrote to this folder, or that has this name, in eval mode.
+
+        A name is that of a shipped network, such as "fovlse-mnist", or of one on the hub, "owner/name".
+        `options` are parts that only the user can build, such as backbone=MyBackbone(), those of the hub, and
+        map_location.
+        """
+        place, device = os.fspath(pretrained_model_name_or_path), options.pop("map_location", "cpu")
+        hub = {name: options.pop(name) for name in HUB_OPTIONS if name in options}
+        if os.path.exists(place) or not HUB_NAME.fullmatch(place):
+            folder = find_network(place)
+        else:
+            folder = Path(snapshot_download(place, allow_patterns=[CONFIG, WEIGHTS], **hub))
+        config = read_config(folder)
+        if config["class"] != cls.__name__:
+            raise ValueError(
+                f"{place} holds a {config['class']}, not a {cls.__name__}; "
+                "scalechannels.load finds the class by itself"
+            )
+        arguments = _build_arguments(config, options, place)
+        try:
+            network = cls(**arguments)
+        except TypeError as error:
+            raise ValueError(f"the config of {place} does not fit {cls.__name__}: {error}") from error
+        _load_weights(network, folder / WEIGHTS)
+        return network.to(device).eval()
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        from safetensors.torch import save_file
+
+        from scalechannels.files import atomic_path
+
+        # Copies: the file's format takes no two names for one tensor, which tied weights are.
+        weights = {
+            name: value.detach().clone(memory_format=torch.contiguous_format)
+            for name, value in self.state_dict().items()
+        }
+        with atomic_path(save_directory / WEIGHTS) as path:
+            save_file(weights, path, metadata={"format": "pt"})
+        with atomic_path(save_directory / CONFIG) as path:
+            path.write_text(json.dumps(describe(self), indent=2) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class SavedNetwork:
+    """A saved network, and what one has to know to use it; read once from all files of its folder."""
+
+    folder: Path
+    network: Any
+    classes: list[str] | None
+    """The names of the objects; None where nothing says them."""
+    background: int | None
+    """The logit that means no object, for a detector."""
+    values: Literal["digits", "unit"]
+    """What it was trained on: −0.76 to 0.76, or 0 to 1."""
+    reduce: int
+    """How many times smaller it takes an image; 1 but for large objects of own images."""
+    sizes: tuple[float, ...] | None
+    """The sizes that a run trained it on."""
+    deployed: tuple[float, ...] | None
+    """The pixel sizes that set the channels of a run."""
+
+    @classmethod
+    def open(cls, place: str | os.PathLike[str]) -> SavedNetwork:
+        """The network of a folder, or a shipped one by its name; the error names a run that is not done."""
+        folder = find_network(place)
+        is_run = (folder / RUN).exists()
+        if is_run and not (folder / CONFIG).exists():
+            raise FileNotFoundError(
+                f"the run in {folder} is not done; resume it with scalechannels train "
+                f"--config {folder / RUN} --out {folder.parent}"
+            )
+        network: Any = load(folder)
+        data = _read(folder / RUN).get("data", {})
+        of_digits = getattr(network.backbone, "channels", 3) == 1
+        if is_run:
+            of_digits = data.get("name") not in ("cifar10", "folder")
+        about: dict[str, Any] = {
+            "classes": _read(folder / RESULT).get("classes"),
+            "background": None,
+            "values": "digits" if of_digits else "unit",
+            "reduce": data.get("reduce") or 1,
+        }
+        detector = _read(folder / DETECTOR)
+        missing = [key for key in ("classes", "background", "values") if detector and key not in detector]
+        if missing:
+            raise ValueError(f"{folder / DETECTOR} is damaged: it lacks {', '.join(missing)}")
+        return cls(
+            folder,
+            network,
+            **{key: detector.get(key, value) for key, value in about.items()},
+            sizes=tuple(data.get("sizes", (1.0,))) if is_run else None,
+            deployed=tuple(data["deploy_pixel_sizes"]) if "pixel_size" in data else None,
+        )
+
+    @property
+    def names(self) -> list[str] | None:
+        """What every logit means: the classes and, of a detector, the background."""
+        if self.classes is None or self.background is None:
+            return self.classes
+        return [*self.classes[: self.background], "background", *self.classes[self.background :]]
+
+    @property
+    def threshold(self) -> float:
+        """The least probability of an object by default; high without a background."""
+        return WITHOUT_BACKGROUND if self.background is None else 0.5
+
+    @property
+    def grey(self) -> bool:
+        """Whether it takes grey images (B, 1, H, W)."""
+        return getattr(self.network.backbone, "channels", 3) == 1
+
+    @property
+    def scales(self) -> list[float]:
+        """σ of its channels in the pixels of an image before it is reduced; empty without channels."""
+        return [scale * self.reduce for scale in getattr(self.network, "grid", ())]
+
+
+def load(folder: str | os.PathLike[str], **parts: Any) -> Network:
+    """The network that `save_pretrained(folder)` wrote, or a shipped one by its name, in eval mode.
+
+    `parts` are those that only the user can build, such as backbone=MyBackbone().
+    """
+    folder = find_network(folder)
+    name = read_config(folder)["class"]
+    if name not in NETWORKS:
+        raise ValueError(f"{folder} holds a network of the unknown class {name!r}; known are {[*NETWORKS]}")
+    return _class(NETWORKS, name).from_pretrained(folder, **parts)
+
+
+def shipped_names() -> list[str]:
+    """The names of the shipped networks, in alphabetical order."""
+    return sorted(path.parent.name for path in SHIPPED.glob(f"*/{CONFIG}"))
+
+
+def find_network(place: str | os.PathLike[str]) -> Path:
+    """The folder of a network: a path that exists as it is, else the shipped network of this name.
+
+    Law: an own folder comes before a shipped network of the same name. Limit: what lies in the folder is not
+    looked at here.
+    """
+    path = Path(place)
+    if path.exists():
+        return path
+    names = shipped_names()
+    if os.fspath(place) in names:  # a whole name, so that no path leads out of the package's folder
+        return SHIPPED / path
+    raise FileNotFoundError(
+        f"{place} is no saved network: there is no such folder, and "
+        + (f"the shipped networks are {', '.join(names)}" if names else "no networks are shipped")
+    )
+
+
+def require_free(out: Path) -> None:
+    """Refuse to write over a file that makes a run or a saved network what it is, this one or another."""
+    folder, owned = out.resolve().parent, (CONFIG, DETECTOR, "report.json", RESULT)
+    if out.name.lower() in owned and any((folder / sign).exists() for sign in (RUN, WEIGHTS)):
+        raise ValueError(f"{out} belongs to the network in {folder}; choose another name or folder")
+
+
+def describe(part: Any) -> dict[str, Any]:
+    """{"class", "arguments"} of a network or part, recursively; a foreign part gives its class alone."""
+    name, module = type(part).__name__, type(part).__module__
+    # With its module: a user's own class may be called like one of ours.
+    if not isinstance(part, Network) and module != f"scalechannels.{PARTS.get(name)}":
+        return {"class": f"{module}.{type(part).__qualname__}", "foreign": True}
+    return {
+        "class": name,
+        "arguments": {
+            key: describe(value) if isinstance(value, (nn.Module, ScaleGrid)) else value
+            for key, value in part.arguments().items()
+        },
+    }
+
+
+def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """The config of a saved network, checked to be one."""
+    path = Path(folder) / CONFIG
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{folder} is no saved network: it holds no {CONFIG}; save_pretrained writes one"
+        )
+    config = _read(path)
+    if not isinstance(config, dict) or "class" not in config:
+        raise ValueError(f"{path} does not describe a network of scalechannels: it names no class")
+    return of_today(config)
+
+
+def of_today(config: dict[str, Any]) -> dict[str, Any]:
+    """A config of the first edition, which had a class of its own for networks that look everywhere."""
+    if config["class"] != "SlidingWindowNetwork":
+        return config
+    arguments = config["arguments"]
+    pool = {"class": "MaxOverScales", "arguments": {}}
+    window = arguments["backbone"].get("arguments", {}).get("window", 28)
+    more = {"pool": pool, "window": window, "look": "everywhere"}
+    return {"class": "ScaleChannelNetwork", "arguments": {**arguments, **more}}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A JSON or TOML file; empty where there is none."""
+    if not path.exists():
+        return {}
+    text = path.read_bytes()
+    try:
+        if path.suffix == ".json":
+            return json.loads(text)
+        try:
+            import tomllib
+        except ModuleNotFoundError:  # Python 3.10
+            import tomli as tomllib  # type: ignore
+        return tomllib.loads(text.decode())
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+
+
+def _build(name: str, arguments: dict[str, Any]) -> Any:
+    if name == "ScaleGrid":
+        return ScaleGrid.of(*arguments["factors"])
+    return _class(PARTS, name)(**arguments)
+
+
+def _class(homes: dict[str, str], name: str) -> Any:
+    return getattr(import_module(f"scalechannels.{homes[name]}"), name)
+
+
+def _build_arguments(config: dict[str, Any], given: dict[str, Any], place: str) -> dict[str, Any]:
+    arguments = dict(config.get("arguments", {}))
+    unknown = sorted(set(given) - set(arguments))
+    if unknown:
+        raise TypeError(f"from_pretrained got unknown arguments {unknown}; known are {sorted(arguments)}")
+    for key, value in arguments.items():
+        if key in given:
+            arguments[key] = given[key]
+        elif isinstance(value, dict) and value.get("foreign"):
+            raise ValueError(
+                f"{place} was saved around your own {key}, {value['class']}, which only you can build: "
+                f"pass from_pretrained(…, {key}={value['class'].rsplit('.', 1)[-1]}(…))"
+            )
+        elif isinstance(value, dict) and "class" in value:
+            if value["class"] not in PARTS:
+                raise ValueError(
+                    f"{place} names an unknown part {value['class']!r}; known are {sorted(PARTS)}"
+                )
+            arguments[key] = _build(value["class"], value["arguments"])
+    return arguments
+
+
+def _load_weights(network: nn.Module, path: Path) -> None:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    if not path.is_file():
+        raise FileNotFoundError(f"the weights {path} are missing")
+    try:
+        weights = load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is damaged or cut short: {error}") from error
+    expected = network.state_dict()
+    missing, foreign = sorted(set(expected) - set(weights)), sorted(set(weights) - set(expected))
+    shapes = [
+        f"{name} {tuple(weights[name].shape)} instead of {tuple(expected[name].shape)}"
+        for name in expected
+        if name in weights and weights[name].shape != expected[name].shape
+    ]
+    if missing or foreign or shapes:
+        raise ValueError(
+            f"{path} belongs to another network: missing {missing}, unexpected {foreign}, "
+            f"other shapes {shapes}"
+        )
+    for name, value in (*network.named_parameters(), *network.named_buffers()):
+        if name in weights:  # a network saved in another precision comes back in it
+            value.data = value.data.to(weights[name].dtype)
+    network.load_state_dict(weights)

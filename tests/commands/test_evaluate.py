@@ -1,0 +1,70 @@
+"""`scalechannels evaluate`: a table and a JSON of any saved network."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from helpers.command_line import only, run
+
+
+def test_evaluate_writes_one_json_and_a_table(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("train", "--config", "run.toml", "--sizes", 1) == 0
+    capsys.readouterr()
+    folder = only(here)
+    assert run("evaluate", folder, "--sizes", 0.5, 2, "--split", "validation", "--out", "new/r.json") == 0
+    said = capsys.readouterr().out
+    result = json.loads((here / "new" / "r.json").read_text())
+    sizes = result["evaluation"]["sizes"]
+    assert [entry["size"] for entry in sizes] == [0.5, 2.0]
+    assert result["evaluation"]["split"] == "validation"
+    assert result["channels"] == pytest.approx([1, 2**0.5, 2])
+    assert result["trained"] == [1.0, 2.0]
+    for entry in sizes:
+        right = sum(entry["confusion"][k][k] for k in range(10))
+        assert entry["accuracy"] == pytest.approx(100 * right / 40)
+        assert len(entry["per_class"]) == 10
+        assert sum(entry["selection"]) == pytest.approx(1)
+        assert f"{entry['accuracy']:.2f} %" in said
+    assert "σ = " in said
+    assert said.splitlines()[-1] == "new/r.json"
+    assert run("evaluate", folder, "--sizes", 2, "--out", "test.json") == 0
+    other = json.loads((here / "test.json").read_text())["evaluation"]
+    assert other["split"] == "test"
+    assert other["sizes"][0]["selection"] != sizes[1]["selection"]
+
+
+def test_evaluate_needs_to_know_the_data_of_a_network_without_a_run(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from scalechannels import cnn
+
+    cnn().save_pretrained("net")
+    assert run("evaluate", "net", "--sizes", 1) == 1
+    assert capsys.readouterr().err == "error: net does not say what it was trained on: give --data.name\n"
+    assert run("evaluate", "net", "--sizes", 1, "--data.name", "strokes") == 0
+    assert "channel" not in capsys.readouterr().out
+
+
+def test_evaluate_does_not_overwrite_the_run_and_knows_one_that_is_not_done(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("train", "--config", "run.toml", "--sizes", 1) == 0
+    folder = only(here)
+    before = (folder / "result.json").read_text()
+    other = Path(shutil.copytree(folder, here / "others" / folder.name))
+    capsys.readouterr()
+    for place in (folder, other):  # its own result, and that of another run
+        assert run("evaluate", folder, "--sizes", 1, "--out", place / "result.json") == 1
+        assert "result.json belongs to the network in" in capsys.readouterr().err
+        assert json.loads((place / "result.json").read_text())["history"]
+    assert run("evaluate", folder, "--sizes", 1, "--out", folder / "more.json") == 0
+    assert run("evaluate", folder, "--sizes", 1, "--out", "result.json") == 0  # in no run's folder
+    assert run("evaluate", folder, "--out", "x.txt") == 1
+    assert (folder / "result.json").read_text() == before
+    (folder / "config.json").unlink()
+    capsys.readouterr()
+    assert run("evaluate", folder) == 1
+    assert "is not done; resume it with scalechannels train --config" in capsys.readouterr().err
+    assert run("evaluate", "nowhere", "--data.name", "strokes") == 1
+    assert "nowhere is no saved network" in capsys.readouterr().err
