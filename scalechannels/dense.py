@@ -72,6 +72,13 @@ class Span:
         first = min(max(before, self.first), self.last - 1)
         return replace(self, first=first, last=max(min(after, self.last), first + 1))
 
+    def around(self, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """For each position the lattice points below and above it, counted from the first, and its share."""
+        steps = (positions - self.centre) / self.step
+        lower = steps.floor()
+        below, above = ((lower.long() + k - self.first).clamp(0, self.count - 1) for k in (0, 1))
+        return below, above, steps - lower
+
     def parts(self, count: int) -> Iterator[Span]:
         """Pieces of nearly equal length, at most `count` points each."""
         pieces = math.ceil(len(self) / count)
@@ -265,10 +272,8 @@ class DenseNetwork(nn.Module):
 
 def _between(maps: Tensor, span: Span, positions: Tensor, dimension: int) -> Tensor:
     """Linear interpolation along one axis of a map (h, w, K)."""
-    steps = (positions - span.centre) / span.step
-    lower = steps.floor()
-    share = (steps - lower).to(maps.dtype).view((-1, 1, 1) if dimension == 0 else (-1, 1))
-    below, above = ((lower.long() + k - span.first).clamp(0, span.count - 1) for k in (0, 1))
+    below, above, share = span.around(positions)
+    share = share.to(maps.dtype).view((-1, 1, 1) if dimension == 0 else (-1, 1))
     return torch.lerp(maps.index_select(dimension, below), maps.index_select(dimension, above), share)
 
 

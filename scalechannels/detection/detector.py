@@ -304,16 +304,11 @@ def _at_points(scores: ChannelMap, rows: Tensor, columns: Tensor) -> tuple[Tenso
     Interpolation lowers peaks, so what exceeds the interpolated score need not be the peak.
     """
     values = scores.logits[..., 0]
-    corners, shares = [], []
-    for at, span in ((rows, scores.rows), (columns, scores.columns)):
-        steps = (at - span.centre) / span.step
-        lower = steps.floor()
-        shares.append((steps - lower).to(values.dtype))
-        corners.append([(lower.long() + k - span.first).clamp(0, len(span) - 1) for k in (0, 1)])
-    (top, bottom), (left, right) = corners
+    top, bottom, down = scores.rows.around(rows)
+    left, right, across = scores.columns.around(columns)
     around = [values[top, left], values[top, right], values[bottom, left], values[bottom, right]]
-    above, below = (torch.lerp(around[k], around[k + 1], shares[1]) for k in (0, 2))
-    return torch.lerp(above, below, shares[0]), torch.stack(around).amax(0)
+    above, below = (torch.lerp(around[k], around[k + 1], across.to(values.dtype)) for k in (0, 2))
+    return torch.lerp(above, below, down.to(values.dtype)), torch.stack(around).amax(0)
 
 
 def _together(parts: Sequence[Peaks]) -> Peaks:
