@@ -1,4 +1,4 @@
-"""What the page asks for, and the answers: each a function of the request alone.
+"""What the page asks for, and the answers: each depends only on its request.
 
 A digit travels as 784 bytes in base64: the page keeps it and the server keeps nothing, so any number of users
 may ask at once.

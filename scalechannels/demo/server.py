@@ -1,4 +1,4 @@
-"""The demo's server: the standard library's, on the loopback address alone.
+"""The demo's server: the standard library's, on the loopback address only.
 
     GET  /  /style.css  /demo.js      the page; nothing else is ever read from the disk
     GET  /api/settings                scales, sizes
@@ -142,7 +142,7 @@ class Handler(BaseHTTPRequestHandler):
         for name in named:
             host = name.rsplit(":", 1)[0] if name.rpartition(":")[2].isdigit() else name
             if host.lower() not in HOSTS:
-                raise self._unread(HTTPStatus.FORBIDDEN, f"this demo is for this machine alone, not {host}")
+                raise self._unread(HTTPStatus.FORBIDDEN, f"this demo is for this machine only, not {host}")
 
     def log_message(self, format: str, *values: Any) -> None:
         """Quiet: a line for every move of the slider would hide what matters."""
