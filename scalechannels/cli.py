@@ -82,7 +82,7 @@ for name in COMMANDS:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Run one command. What a user can mend ends with one line and exit code 1; a fault shows its trace."""
+    """Run one command. What a user can fix ends with one line and exit code 1; a fault shows its trace."""
     words = sys.argv[1:] if words is None else words
     if not words or words[0].startswith("-"):
         for name in COMMANDS:

@@ -31,7 +31,7 @@ _PARTIAL = f".partial-{'[0-9a-f]' * 32}-"
 def cache_root(given: Path | str | None = None) -> Path:
     """The folder that holds data: the given one, else $SCALECHANNELS_DATA, else the user's cache.
 
-    The folder need not exist; whoever writes creates it.
+    The folder need not exist: it is made when something is written.
     """
     if given is not None:
         return Path(given).expanduser()
@@ -49,7 +49,7 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
 
     The block may write a file or make a folder. When it raises, what it wrote is removed and `path` is as
     before. A file replaces an older file; a folder replaces at most an empty one. The temporary name ends
-    with the name of `path`, since writers such as `numpy.save` look at the suffix.
+    with the name of `path`, since writers such as `numpy.save` go by the suffix.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,8 +83,8 @@ def locked(path: Path | str, timeout: float = -1) -> Iterator[None]:
     """Holds the lock of the resource `path` (a file or a folder); another process waits until it is free.
 
     The lock is the file `.<name>.lock` beside the resource, held through the operating system, so that a
-    killed process holds nothing. The lock of a folder covers the files in it. What a killed process left half
-    written for this very resource is removed on entry: whoever has the lock knows that nobody is writing it.
+    killed process holds nothing. The lock of a folder covers the files in it. On entry, what a killed process
+    left half-written for this resource is removed: nobody else can be writing it.
     `timeout` in seconds; negative waits for as long as it takes.
     """
     from filelock import FileLock, Timeout
@@ -96,7 +96,7 @@ def locked(path: Path | str, timeout: float = -1) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise OSError(
-            f"another process has been working on {path} for more than {timeout:g} s; wait for it or end it"
+            f"another process has been working on {path} for more than {timeout:g} s; wait for it or stop it"
         ) from None
     try:
         for leftover in (*path.parent.glob(_PARTIAL + glob.escape(path.name)), *path.glob(_PARTIAL + "*")):

@@ -53,9 +53,10 @@ def open_server(network: Path, plain: Path, detector: Path | None, port: int) ->
     """A server that listens; every folder is checked before."""
     if not 0 <= port < 2**16:
         raise ValueError(f"--port is a number from 0 to {2**16 - 1}, got {port}")
+    from scalechannels.demo.answers import Demo
     from scalechannels.demo.looks import open_looks
     from scalechannels.demo.scene import open_detector
-    from scalechannels.demo.server import Demo, DemoServer
+    from scalechannels.demo.server import DemoServer
     from scalechannels.saving.saved_network import shipped_names
 
     looks = open_looks(network, plain)

@@ -20,7 +20,7 @@ def export(
         Parameter(help="Height and width of the images; by default any, where the network can."),
     ] = None,
     dense: Annotated[
-        bool, Parameter(help="Logits and scale at every fourth pixel, not of the centre alone.", negative=())
+        bool, Parameter(help="Logits and scale at every fourth pixel, not only at the centre.", negative=())
     ] = False,
 ) -> None:
     """Write a network as ONNX, for onnxruntime and other programs without PyTorch.

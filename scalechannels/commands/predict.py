@@ -193,7 +193,7 @@ def predict_batch(saved: SavedNetwork, batch: Sequence[tuple[Path, Tensor]]) -> 
         scale = at_edge = contributions = None
         if shares is not None:
             strongest, last = int(shares[index].argmax()), len(saved.scales) - 1
-            # One channel alone has no range that could be widened.
+            # A single channel has no range that could be widened.
             scale, at_edge = saved.scales[strongest], last > 0 and strongest in (0, last)
             contributions = shares[index].tolist()
         yield Prediction(str(path), named, float(probabilities[index]), scale, at_edge, contributions)
@@ -202,7 +202,7 @@ def predict_batch(saved: SavedNetwork, batch: Sequence[tuple[Path, Tensor]]) -> 
 def edge_warnings(
     predictions: Sequence[Prediction], grid: Sequence[float], deployed: Sequence[float] | None = None
 ) -> list[str]:
-    """What to do where the winning scale lies at an end of the grid: nothing there tells a size beyond it.
+    """What to do where the winning scale lies at an end of the grid: no channel lies beyond it.
 
     grid       of the network, as --network.low and --network.high say it
     deployed   the pixel sizes that set the grid, where such were given: then these are to be widened

@@ -27,7 +27,7 @@ NAMES = ("scale channels", "plain CNN")
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is learnt and tested: as little as shows the point."""
+    """How much is trained on and tested: as little as shows the point."""
 
     samples: int = 3_000
     epochs: int = 4
@@ -49,9 +49,9 @@ def quickstart(
 ) -> None:
     """See the point in two minutes: train at one size, test at seventeen, and read the report.
 
-    A scale-channel network and a plain CNN learn the same 3,000 digits of one size, on the CPU. Both are then
-    tested on new digits from half that size to eight times that size. Stopped or killed, the same command
-    goes on.
+    A scale-channel network and a plain CNN are trained on the same 3,000 digits of one size, on the CPU. Both
+    are then tested on new digits from half that size to eight times that size. Stopped or killed, the same
+    command resumes.
 
     Example: scalechannels quickstart --out quickstart
     """
@@ -106,22 +106,22 @@ def run_quickstart(
 
 def configs(data: Literal["strokes", "mnist"], effort: Effort) -> tuple[RunConfig, RunConfig]:
     """The two runs: the same digits, the same recipe, two networks."""
-    learnt = DataConfig(data, (SIZE,), samples=effort.samples)
+    digits = DataConfig(data, (SIZE,), samples=effort.samples)
     training = TrainingConfig(epochs=effort.epochs, schedule="cosine", period=effort.epochs)
     scales = NetworkConfig("fovlse", low=LOW, high=8.0, ratio=effort.ratio)
-    return RunConfig(learnt, scales, training), RunConfig(learnt, NetworkConfig("cnn"), training)
+    return RunConfig(digits, scales, training), RunConfig(digits, NetworkConfig("cnn"), training)
 
 
 def _trained(number: int, name: str, config: RunConfig, out: Path, root: Path | None) -> Any:
     from scalechannels.training.fit import fit
 
     print(f"{number}/3  Training: {name}, {config.data.samples:,} digits of size {SIZE:g} …", flush=True)
-    # Its own test is at the size of training alone; all sizes are tested below, both networks on one set.
+    # Here it is only tested at the training size; below both networks are tested at all sizes, on one set.
     (run,) = fit([config], out / "runs", device="cpu", root=root, sizes=[SIZE])
     result = run.result()
     found = result["evaluation"]["sizes"][0]["accuracy"]
     print(
-        f"     {result['seconds']['training']:.0f} s; {found:.1f} % of new digits of that size found",
+        f"     {result['seconds']['training']:.0f} s; {found:.1f} % accuracy on new digits of that size",
         flush=True,
     )
     return run

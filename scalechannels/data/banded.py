@@ -1,6 +1,6 @@
 """Products of many images with matrices that are zero except near their diagonal, as those that smooth.
 
-A matrix is cut into blocks of a few pixels out, each without the zeros beside it. That is half of the work or
+A matrix is split into blocks of a few pixels out, without the zeros outside the band: half of the work or
 less, and on a CPU numpy multiplies such small matrices, image by image, at the speed of large ones: they stay
 in the cache, and they are too small for its linear algebra to spread over threads. A GPU rather has one large
 product; there the same lines run in torch with a single block.
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 # Pixels out of a block. Of columns, which lie side by side in memory, as many as the widest registers hold.
-# Of rows any number does: fewer are less work beside the band, but more products.
+# Of rows any number does: fewer are less work outside the band, but more products.
 BLOCK = {"rows": 12, "columns": 16}
 NEGLIGIBLE = 1e-6  # smaller weights count as zero
 

@@ -59,7 +59,7 @@ class ImageFolder:
         return read(self.paths[index], self.grey, self.max_pixels)[0], self.labels[index]
 
     def checksum(self) -> str:
-        """16 hexadecimal digits over the names and contents of all files, wherever the folder lies."""
+        """16 hexadecimal digits over the names and contents of all files, not over where the folder is."""
         digest = hashlib.sha256()
         for path in self.paths:
             content = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -104,7 +104,7 @@ def image_folder(
     colour: "auto" reads RGB unless every image is grey.
     on_corrupt: "refuse" raises an error that names the unreadable files; "skip" leaves them out and warns.
     max_pixels: files with more pixels count as unreadable.
-    decode: False lists the files alone, for a folder that was checked before; it needs a colour.
+    decode: False only lists the files, for a folder that was checked before; it needs a colour.
     """
     if not decode and (colour == "auto" or on_corrupt == "skip"):
         raise ValueError('decode=False needs colour="grey" or "rgb" and cannot skip unreadable files')

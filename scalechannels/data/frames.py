@@ -1,11 +1,11 @@
 """Images of differing sizes in one tensor, with every object at its own scale.
 
 Resizing all images to one size would be the end of what scale channels are for: an object of 50 pixels and
-one of 200 would be learnt as the same. So nothing here changes the scale of one image against another's:
+one of 200 would look the same. So nothing here changes the scale of one image against another's:
 
-- A frame is cut or continued about the image's centre; beyond the image its edge pixels go on, as the
-  networks see it. Where frame and image differ by an odd number of pixels the image lies half a pixel up and
-  to the left.
+- A frame is cropped or extended about the image's centre; beyond the image its edge pixels are repeated, as
+  the networks see it. Where frame and image differ by an odd number of pixels the image lies half a pixel up
+  and to the left.
 - A reduction is the same factor for all images.
 - A simulated size rescales an image about its centre (bicubic, anti-aliased below 1; see `rescale`).
 """
@@ -24,10 +24,10 @@ from scalechannels.scales import ScaleGrid
 
 
 def framed(image: Tensor, side: int) -> Tensor:
-    """(C, H, W) to (C, side, side): cut about the centre where larger, its edges continued elsewhere."""
+    """(C, H, W) to (C, side, side): cropped about the centre where larger, its edges repeated elsewhere."""
     for axis in (1, 2):
         surplus = max(image.shape[axis] - side, 0)
-        # Rounded so that cutting and continuing err to the same side.
+        # Rounded so that cropping and extending err to the same side.
         image = image.narrow(axis, (surplus + 1) // 2, image.shape[axis] - surplus)
     top, left = ((side - length) // 2 for length in image.shape[1:])
     bottom, right = side - image.shape[1] - top, side - image.shape[2] - left

@@ -15,14 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from scalechannels.data.image_set import ImageSet
-from scalechannels.data.mnist_large_scale import (
-    SIZE,
-    TRAINING_SCALES,
-    LargeScaleSpec,
-    MnistLargeScale,
-    Split,
-)
+from scalechannels.data.image_set import ImageSet, Split
+from scalechannels.data.mnist_large_scale import SIZE, TRAINING_SCALES, LargeScaleSpec, MnistLargeScale
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.files import atomic_path, locked
 
@@ -49,15 +43,28 @@ def name_of_test_file(scale: Scale, count: int = 10_000, size: int = SIZE) -> st
     return f"mnist_large_scale_te{count}_outsize{size}-{size}_scte{_scale_name(scale)}.h5"
 
 
-def write(path: Path | str, sets: Mapping[Split, ImageSet]) -> Path:
+def write(path: Path, sets: Mapping[Split, ImageSet], recipe: str | None = None) -> None:
     """Writes the three sets into a compressed file, whole or not at all; a set of one loses its sample axis.
 
-    An older file of the same name is replaced, and another process that writes it is waited for.
+    An older file of the same name is replaced. `recipe` is kept in it, for `make_files`.
     """
-    path = Path(path)
-    with locked(path):
-        _write(path, sets)
-    return path
+    import h5py
+
+    if missing := [split for split in SPLITS if split not in sets]:
+        raise ValueError(f"a file holds {', '.join(SPLITS)}; {', '.join(missing)} is missing")
+    with atomic_path(path) as temporary, h5py.File(temporary, "w") as file:
+        if recipe is not None:
+            file.attrs["recipe"] = recipe
+        for split in SPLITS:
+            images = sets[split].images.cpu().movedim(1, -1).numpy()  # (n, 112, 112, 1)
+            # Chunks of one image: a reader in random order unpacks what it asks for and no more.
+            chunk: tuple[int, ...] = (1, *images.shape[1:])
+            if len(images) == 1:
+                images, chunk = images[0], images.shape[1:]
+            file.create_dataset(
+                f"x_{KEYS[split]}", data=images, chunks=chunk, compression="gzip", shuffle=True
+            )
+            file.create_dataset(f"y_{KEYS[split]}", data=sets[split].labels.cpu().numpy())
 
 
 def read(path: Path | str, splits: Iterable[Split] = SPLITS) -> dict[Split, ImageSet]:
@@ -89,7 +96,7 @@ def make_files(
 ) -> list[Path]:
     """Makes the files of these training and test scales in `folder`, and calls `report` after each.
 
-    A readable file of the same recipe is kept, so an interrupted call goes on where it was, and two processes
+    A readable file of the same recipe is kept, so an interrupted call resumes where it was, and two processes
     wait for each other and share the work. `samples` limits each split to a balanced subset; names say so.
     """
 
@@ -108,30 +115,10 @@ def make_files(
         with locked(path):
             if not _is_made(path, recipe):
                 limits = {"train": limit, "validation": limit, "test": samples}
-                _write(path, {split: make(split, scale, limits[split]) for split in SPLITS}, recipe)
+                write(path, {split: make(split, scale, limits[split]) for split in SPLITS}, recipe)
         paths.append(path)
         report(path)
     return paths
-
-
-def _write(path: Path, sets: Mapping[Split, ImageSet], recipe: str | None = None) -> None:
-    import h5py
-
-    if missing := [split for split in SPLITS if split not in sets]:
-        raise ValueError(f"a file holds {', '.join(SPLITS)}; {', '.join(missing)} is missing")
-    with atomic_path(path) as temporary, h5py.File(temporary, "w") as file:
-        if recipe is not None:
-            file.attrs["recipe"] = recipe
-        for split in SPLITS:
-            images = sets[split].images.cpu().movedim(1, -1).numpy()  # (n, 112, 112, 1)
-            # Chunks of one image: a reader in random order unpacks what it asks for and no more.
-            chunk: tuple[int, ...] = (1, *images.shape[1:])
-            if len(images) == 1:
-                images, chunk = images[0], images.shape[1:]
-            file.create_dataset(
-                f"x_{KEYS[split]}", data=images, chunks=chunk, compression="gzip", shuffle=True
-            )
-            file.create_dataset(f"y_{KEYS[split]}", data=sets[split].labels.cpu().numpy())
 
 
 def _is_made(path: Path, recipe: str) -> bool:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 from torch.utils.data import TensorDataset
+
+Split = Literal["train", "validation", "test"]
+
+
+def require_split(split: str) -> None:
+    if split not in get_args(Split):
+        raise ValueError(f"a split is one of {', '.join(get_args(Split))}, got {split!r}")
 
 
 @dataclass(frozen=True)

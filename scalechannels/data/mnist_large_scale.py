@@ -23,14 +23,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from scalechannels.data.banded import Banded
-from scalechannels.data.image_set import ImageSet
+from scalechannels.data.image_set import ImageSet, Split, require_split
 from scalechannels.data.pictures import BACKGROUND, GAIN, MIDDLE
 from scalechannels.data.rescale import KERNEL_RADIUS, as_scales, full_precision, rescaling_matrices
 from scalechannels.data.sources import Mnist, load_mnist
@@ -38,8 +38,6 @@ from scalechannels.data.sources import Mnist, load_mnist
 SIZE = 112
 TRAINING_SCALES: tuple[float | tuple[float, float], ...] = (1.0, 2.0, 4.0, (1.0, 2.0), (2.0, 4.0), (1.0, 4.0))
 SMOOTHING = 7 / 8  # standard deviation over scale factor
-
-Split = Literal["train", "validation", "test"]
 
 
 @dataclass(frozen=True)
@@ -57,8 +55,7 @@ class LargeScaleSpec:
     size: int = SIZE
 
     def __post_init__(self) -> None:
-        if self.split not in get_args(Split):
-            raise ValueError(f"a split among {get_args(Split)} is needed, got {self.split!r}")
+        require_split(self.split)
         low, high = self.range
         if not 0 < low <= high < math.inf:
             raise ValueError(f"a positive scale, or a range (low, high) of them, is needed, got {self.scale}")
@@ -162,7 +159,7 @@ def smoothing_matrices(variances: Tensor, size: int) -> Tensor:
     """Smoothing of `size` pixels by the discrete Gaussian, mirrored at the border: float64 (S, size, size).
 
     An image with its mirror image repeats after 2·size − 2 pixels, and the discrete Gaussian of variance t
-    damps the frequency θ by exp(t (cos θ − 1)). So the infinite kernel is found without a cut. Equal to
+    damps the frequency θ by exp(t (cos θ − 1)). So the infinite kernel is found without truncation. Equal to
     `scale_space.discrete_gaussian_kernel`, mirrored.
     """
     if size == 1:  # one pixel and its mirror images: nothing to smooth
@@ -230,9 +227,9 @@ def _fill(result: Tensor, images: Tensor, scales: Tensor, chunk: int, library: A
 def _products(scales: Tensor, digit: int, size: int, library: Any) -> tuple[list[Banded], list[Banded]]:
     """The products that rescale, and those that smooth, for one scale or for one each.
 
-    They are cut to what is not background: the rescaled digit lies in `support` pixels, the smoothed one in
-    `frame` pixels about the centre. What is left out, here and in `Banded`, changes less than 1e-4 in the end
-    (unless an image has next to no contrast, which the stretch then amplifies).
+    They are cropped to what is not background: the rescaled digit lies in `support` pixels, the smoothed one
+    in `frame` pixels about the centre. What is left out, here and in `Banded`, changes less than 1e-4 in the
+    end (unless an image has next to no contrast, which the stretch then amplifies).
     """
     largest, smallest = float(scales.max()), float(scales.min())
     half = largest * (digit - 1) / 2 + KERNEL_RADIUS * max(1.0, largest)

@@ -11,7 +11,7 @@ Conventions, each of them an open choice that a test shows the effect of:
   pixel instead of skipping pixels. At and above 1 nothing changes.
 - Weights sum to one for every output pixel, counted over the image and its continuation.
 - Continuation: "zero" (a black background without end), "reflect" (mirrored about the centre of the edge
-  pixel, which is not repeated, as `F.pad` does it), or "border" (the edge pixel goes on).
+  pixel, which is not repeated, as `F.pad` does it), or "border" (the edge pixel is repeated).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def rescaling_matrices(
     width = (1 / s).clamp_min(1) if antialias else torch.ones_like(s)  # (S, 1)
     reach = math.ceil(KERNEL_RADIUS * (max(1.0, 1 / smallest) if antialias else 1.0))
 
-    # The sum of all weights of an output pixel depends on its distance to the pixel below it alone.
+    # The sum of all weights of an output pixel depends only on its distance to the pixel below it.
     steps = torch.arange(-reach, reach + 2, **kind)
     total = keys_cubic(((u - u.floor())[..., None] - steps) / width[..., None]).sum(-1, keepdim=True)
 

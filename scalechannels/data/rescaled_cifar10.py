@@ -1,7 +1,7 @@
 """Rescaled CIFAR-10: trained on the original images, tested on rescaled ones of the same 32 x 32 pixels.
 
-Factors lie in [1/2, 2]. Below 1 the image shrinks and is continued by mirroring; above 1 its centre is cut
-out. The paper says no more, so: bicubic (Keys, a = −1/2), anti-aliased below 1, mirrored about the edge
+Factors lie in [1/2, 2]. Below 1 the image shrinks and is continued by mirroring; above 1 its centre is
+cropped. The paper says no more, so: bicubic (Keys, a = −1/2), anti-aliased below 1, mirrored about the edge
 pixel, which is not repeated (see `rescale`); over- and undershoot is clipped to the range of the pixels. The
 mirrored continuation is that of the original image, rescaled with it: mirroring the shrunken image instead
 would need its size to be a whole number of pixels.
@@ -14,20 +14,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from scalechannels.data.image_set import ImageSet
+from scalechannels.data.image_set import ImageSet, Split, require_split
 from scalechannels.data.rescale import as_scales, rescale
 from scalechannels.data.sources import Cifar10, load_cifar10
 
 SMALLEST, LARGEST = 0.5, 2.0
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 VALIDATION = 10_000
-
-Split = Literal["train", "validation", "test"]
 
 
 @dataclass(frozen=True)
@@ -42,8 +39,7 @@ class RescaledCifar10Spec:
     hold_out: bool = False
 
     def __post_init__(self) -> None:
-        if self.split not in get_args(Split):
-            raise ValueError(f"a split among {get_args(Split)} is needed, got {self.split!r}")
+        require_split(self.split)
         if self.split == "validation" and not self.hold_out:
             raise ValueError(
                 "validation images exist with hold_out=True only: without, they are training images"

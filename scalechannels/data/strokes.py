@@ -2,9 +2,9 @@
 
 No download, and the only data of the library whose rescaling is exact: a digit is geometry, and its image at
 scale s is f((p - centre) / (28 s)) at the pixel centres p, with one f for all scales. So the image at scale
-2s has the very values of the image at scale s at corresponding points, and true detail in between. The limit:
-point sampling of f resolves its soft edge (standard deviation 7/8 pixel at scale 1) down to about scale 1/2,
-as in MNIST Large Scale; below that, thin strokes begin to alias.
+2s has exactly the values of the image at scale s at corresponding points, and true detail in between. The
+limit: point sampling of f resolves its soft edge (standard deviation 7/8 pixel at scale 1) down to about
+scale 1/2, as in MNIST Large Scale; below that, thin strokes begin to alias.
 
 Units: the digit's box (28 pixels at scale 1) is the unit square, centred at 0; x to the right, y downwards.
 Outside its box a digit is exactly background.
@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
 
+from scalechannels.data.image_set import Split, require_split
 from scalechannels.data.pictures import BACKGROUND, GAIN, MIDDLE
 from scalechannels.data.stroke_templates import POINTS, SEGMENTS, TEMPLATES, template
-
-Split = Literal["train", "validation", "test"]
 
 BOX = 28  # pixels of the unit square's side at scale 1
 # The edge is a smoothstep with the standard deviation of MNIST Large Scale's blur (7/8 pixel at scale 1).
@@ -59,8 +58,8 @@ class Strokes:
         """Images (N, 1, size, size) of the digits at `scale` (one, or one each), about the image's centre or
         about `centre` (N, 2), x and y in pixel-centre coordinates. Background -0.76, ink 0.76.
 
-        Values depend on (pixel - centre) / (28 scale) alone, up to rounding (1e-5). Memory beside the images
-        is bounded, whatever N.
+        Values depend only on (pixel - centre) / (28 scale), up to rounding (1e-5). Extra memory is bounded,
+        whatever N.
         """
         count = len(self)
         scales = torch.as_tensor(scale, dtype=torch.float64).cpu().expand(count)  # (N,)
@@ -90,7 +89,7 @@ class Strokes:
 def draw(digits: Strokes, scales: Tensor, centre: Tensor, tiles: int, device: torch.device) -> Tensor:
     """Images (N, tiles * TILE, tiles * TILE), drawn tile by tile.
 
-    A tile far from the ink is left alone; elsewhere a pixel needs only segments that can be nearest to it.
+    A tile far from the ink stays as it is; elsewhere a pixel needs only segments that can be nearest to it.
     """
     images = torch.full((len(digits) * tiles * tiles, TILE * TILE), BACKGROUND, device=device)
     unit = (BOX * scales).float().to(device)  # (N,) pixels per digit unit
@@ -170,11 +169,9 @@ def strokes(count: int, seed: int = 0, split: Split = "train", variation: float 
     """
     if count < 1:
         raise ValueError(f"count must be at least 1, got {count}")
-    if split not in get_args(Split):
-        raise ValueError(f"split must be one of {', '.join(get_args(Split))}, got {split!r}")
-    if (
-        not 0 <= seed < 2**30
-    ):  # the CPU generator takes 32 bits, and streams must not wrap around into each other
+    require_split(split)
+    # The CPU generator takes 32 bits, and streams must not wrap around into each other.
+    if not 0 <= seed < 2**30:
         raise ValueError(f"seed must be in [0, 2^30), got {seed}")
     if not 0 <= variation <= 1:
         raise ValueError(f"variation must be in [0, 1], got {variation}")
@@ -198,7 +195,7 @@ def strokes(count: int, seed: int = 0, split: Split = "train", variation: float 
 
 
 def deform(segments: Tensor, amounts: Tensor) -> Tensor:
-    """Bend, slant, stretch and rotate: smooth maps of the plane, so strokes that touch go on touching."""
+    """Bend, slant, stretch and rotate: smooth maps of the plane, so strokes that touch stay together."""
     a = amounts[:, :, None, None]  # (N, amounts, 1, 1)
     x, y = segments.unbind(3)  # (N, SEGMENTS, 2)
     bent_x = x + 0.17 * a[:, 0] * torch.sin(2.5 * y + 2 * a[:, 1]) + 0.18 * a[:, 2] * x * y

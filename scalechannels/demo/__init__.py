@@ -1,1 +1,1 @@
-"""The demo: a small server on this machine alone, and one page that shows what every scale channel sees."""
+"""The demo: a small server for this machine only, and one page that shows what every scale channel sees."""

@@ -1,4 +1,4 @@
-"""From a drawing or a picture to a digit as MNIST has them: what the networks learnt from, and nothing else.
+"""From a drawing or a picture to a digit as MNIST has them: what the networks were trained on.
 
     pen strokes, or the ink of a picture ──▶ longer side 20 pixels ──▶ centre of mass in the middle of 28 x 28
 

@@ -1,4 +1,4 @@
-"""The demo's server: the standard library's, on the loopback address alone.
+"""The demo's server: the standard library's, on the loopback address only.
 
     GET  /  /style.css  /demo.js      the page; nothing else is ever read from the disk
     GET  /api/settings                scales, sizes
@@ -9,48 +9,26 @@
     POST /api/sizes                   {"digit"}                               → their verdicts at all sizes
     POST /api/scene                   {"seed", "background"} or an image file → a scene and what is found
 
-A digit travels as 784 bytes in base64: the page keeps it and the server keeps nothing, so any number of
-users may ask at once. Law: every request is answered, a bad one by a status of 400 and above with
-{"error": what to do}, and none ends the server. Limits: bodies of 16 MB, as many waiting requests as WAITING.
+Law: every request is answered, a bad one by a status of 400 and above with {"error": what to do}, and none
+ends the server. Limits: bodies of 16 MB, as many waiting requests as `answers.WAITING`.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import sys
-import threading
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
-import torch
-from torch import Tensor
-
-from scalechannels.data.pictures import UnreadableImageError
-from scalechannels.demo.digit import (
-    MAX_POINTS,
-    MAX_STROKES,
-    SIDE,
-    NoDigitError,
-    digit_from_picture,
-    digit_from_strokes,
-)
-from scalechannels.demo.looks import LARGEST, SMALLEST, Looks, example
-from scalechannels.demo.scene import Detect, dropped_picture, made_scene
+from scalechannels.demo.answers import BadRequestError, Body, Demo, example_asked_for
 
 LOOPBACK = "127.0.0.1"
 HOSTS = ("localhost", LOOPBACK, "[::1]")
 MAX_JSON, MAX_FILE = 256_000, 16_000_000
-WORKERS, WAITING = 2, 32
 PAGE = Path(__file__).parent / "page"
 FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
@@ -63,91 +41,6 @@ SAFETY = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-
-
-class BadRequestError(Exception):
-    """A request that cannot be answered: the status and what to do."""
-
-    def __init__(self, status: HTTPStatus, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-@dataclass(frozen=True)
-class Body:
-    """What came with a request: an image file, or JSON."""
-
-    content: bytes
-    is_file: bool
-
-    def json(self) -> dict[str, Any]:
-        try:
-            value = json.loads(self.content)
-        except (ValueError, RecursionError):
-            raise _refused("the body is no JSON") from None
-        if not isinstance(value, dict):
-            raise _refused("the body is a JSON object, such as {}")
-        return value
-
-
-class Demo:
-    """The answers: each a function of the request alone."""
-
-    def __init__(self, looks: Looks, detect: Detect | None = None) -> None:
-        self.looks, self.detect = looks, detect
-        self.answers: dict[str, Callable[[Body], dict[str, Any]]] = {
-            "/api/drawing": self._drawing,
-            "/api/picture": self._picture,
-            "/api/look": self._look,
-            "/api/sizes": self._sizes,
-            "/api/scene": self._scene,
-        }
-        # Digits are small: threads inside one answer would cost more than they bring, so that users share the
-        # cores instead. Few workers, because every thread that computes keeps its own memory.
-        self.workers = ThreadPoolExecutor(WORKERS, "demo", initializer=partial(torch.set_num_threads, 1))
-        self.waiting = threading.BoundedSemaphore(WAITING)
-
-    def settings(self) -> dict[str, Any]:
-        return {**self.looks.settings(), "detector": self.detect is not None}
-
-    def answer(self, path: str, body: Body) -> dict[str, Any]:
-        """The answer to a POST; raises BadRequestError."""
-        if not self.waiting.acquire(blocking=False):
-            raise BadRequestError(HTTPStatus.SERVICE_UNAVAILABLE, "too many requests at once; try again")
-        try:
-            return self.workers.submit(self.answers[path], body).result()
-        except (UnreadableImageError, NoDigitError) as error:
-            raise BadRequestError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from None
-        finally:
-            self.waiting.release()
-
-    def close(self) -> None:
-        self.workers.shutdown(cancel_futures=True)
-
-    def _drawing(self, body: Body) -> dict[str, Any]:
-        return _with_digit(digit_from_strokes(_strokes(body.json())))
-
-    def _picture(self, body: Body) -> dict[str, Any]:
-        return _with_digit(digit_from_picture(body.content))
-
-    def _look(self, body: Body) -> dict[str, Any]:
-        given = body.json()
-        return self.looks.at(_digit(given), _number(given, "size", SMALLEST, LARGEST))
-
-    def _sizes(self, body: Body) -> dict[str, Any]:
-        return self.looks.at_all_sizes(_digit(body.json()))
-
-    def _scene(self, body: Body) -> dict[str, Any]:
-        if self.detect is None:
-            raise BadRequestError(HTTPStatus.NOT_FOUND, "this demo was started without a detector")
-        if body.is_file:
-            return dropped_picture(self.detect, body.content)
-        given = body.json()
-        background, seed = given.get("background", "plain"), _number(given, "seed", 0, 2**30 - 1)
-        try:
-            return made_scene(self.detect, int(seed), background)
-        except ValueError as error:
-            raise _refused(str(error)) from None
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -176,8 +69,8 @@ class Handler(BaseHTTPRequestHandler):
         if path == "/api/settings":
             return _json(self.server.demo.settings())
         if path == "/api/example":
-            return _json(_example(query))
-        raise BadRequestError(HTTPStatus.NOT_FOUND, "there is nothing here; the page is at /")
+            return _json(example_asked_for(query))
+        raise BadRequestError("there is nothing here; the page is at /", HTTPStatus.NOT_FOUND)
 
     def _post(self) -> tuple[bytes, str]:
         path = self.path.partition("?")[0]
@@ -213,7 +106,7 @@ class Handler(BaseHTTPRequestHandler):
     def _unread(self, status: HTTPStatus, message: str) -> BadRequestError:
         """An error before the body was read: what is left of it must not be taken for the next request."""
         self.close_connection = True
-        return BadRequestError(status, message)
+        return BadRequestError(message, status)
 
     def _reply(self, answer: Callable[[], tuple[bytes, str]]) -> None:
         status = HTTPStatus.OK
@@ -249,7 +142,7 @@ class Handler(BaseHTTPRequestHandler):
         for name in named:
             host = name.rsplit(":", 1)[0] if name.rpartition(":")[2].isdigit() else name
             if host.lower() not in HOSTS:
-                raise self._unread(HTTPStatus.FORBIDDEN, f"this demo is for this machine alone, not {host}")
+                raise self._unread(HTTPStatus.FORBIDDEN, f"this demo is for this machine only, not {host}")
 
     def log_message(self, format: str, *values: Any) -> None:
         """Quiet: a line for every move of the slider would hide what matters."""
@@ -282,61 +175,5 @@ class DemoServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def _refused(message: str) -> BadRequestError:
-    return BadRequestError(HTTPStatus.BAD_REQUEST, message)
-
-
 def _json(value: dict[str, Any]) -> tuple[bytes, str]:
     return json.dumps(value, separators=(",", ":")).encode(), "application/json"
-
-
-def _with_digit(digit: Tensor) -> dict[str, Any]:
-    return {"digit": base64.b64encode(digit.contiguous().numpy().tobytes()).decode("ascii")}
-
-
-def _digit(given: dict[str, Any]) -> Tensor:
-    text = given.get("digit")
-    try:
-        content = base64.b64decode(text if isinstance(text, str) else "", validate=True)
-    except (binascii.Error, ValueError):
-        content = b""
-    if len(content) != SIDE * SIDE:
-        raise _refused(f"digit is {SIDE}x{SIDE} bytes in base64")
-    return torch.frombuffer(bytearray(content), dtype=torch.uint8).view(SIDE, SIDE)
-
-
-def _number(given: dict[str, Any], name: str, low: float, high: float) -> float:
-    value = given.get(name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
-        raise _refused(f"{name} is a number from {low:g} to {high:g}")
-    return float(value)
-
-
-def _strokes(given: dict[str, Any]) -> list[list[tuple[float, float]]]:
-    strokes = given.get("strokes")
-    if not isinstance(strokes, list) or len(strokes) > MAX_STROKES:
-        raise _refused(f"strokes is a list of at most {MAX_STROKES} strokes")
-    if not all(isinstance(stroke, list) for stroke in strokes) or sum(map(len, strokes)) > MAX_POINTS:
-        raise _refused(f"a stroke is a list of points, at most {MAX_POINTS} in all")
-    return [[_point(point) for point in stroke] for stroke in strokes if stroke]
-
-
-def _point(given: Any) -> tuple[float, float]:
-    if (
-        not isinstance(given, list)
-        or len(given) != 2
-        or any(isinstance(side, bool) or not isinstance(side, (int, float)) for side in given)
-        or not all(abs(side) <= 1e5 for side in given)  # which not-a-number is not either
-    ):
-        raise _refused("a point is [x, y], two numbers")
-    return float(given[0]), float(given[1])
-
-
-def _example(query: str) -> dict[str, Any]:
-    try:
-        named = parse_qs(query, max_num_fields=4)
-        number = int(named["number"][0])
-        label = int(named["digit"][0]) if "digit" in named else None
-        return example(number, label)
-    except (KeyError, ValueError) as error:
-        raise _refused(f"give number=0 and, for one class, digit=7 ({error})") from None

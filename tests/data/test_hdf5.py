@@ -105,7 +105,7 @@ def test_a_file_that_is_there_is_kept_and_a_damaged_one_made_again(
     paths[0].write_bytes(contents[0][: len(contents[0]) // 2])
     made = []
     monkeypatch.setattr(
-        hdf5, "_write", lambda path, *rest, write=hdf5._write: (made.append(path), write(path, *rest))
+        hdf5, "write", lambda path, *rest, write=hdf5.write: (made.append(path), write(path, *rest))
     )
     make_files(maker, tmp_path, **options)  # type: ignore[arg-type]
     assert made == paths[:1]
@@ -115,7 +115,8 @@ def test_a_file_that_is_there_is_kept_and_a_damaged_one_made_again(
 
 
 def test_damaged_and_foreign_files(tmp_path: Path) -> None:
-    path = write(tmp_path / "file.h5", dict.fromkeys(("train", "validation", "test"), image_set()))
+    path = tmp_path / "file.h5"
+    write(path, dict.fromkeys(("train", "validation", "test"), image_set()))
     content = path.read_bytes()
     with pytest.raises(FileNotFoundError, match=r"no file .*none\.h5"):
         read(tmp_path / "none.h5")

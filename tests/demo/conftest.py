@@ -10,10 +10,11 @@ from torch import Tensor
 
 from scalechannels import ScaleGrid, cnn, fovlse
 from scalechannels.data.mnist_large_scale import large_scale
+from scalechannels.demo.answers import Demo
 from scalechannels.demo.digit import digit_from_strokes
 from scalechannels.demo.looks import Looks, example
 from scalechannels.demo.scene import Detect
-from scalechannels.demo.server import Demo, DemoServer
+from scalechannels.demo.server import DemoServer
 
 
 @pytest.fixture(autouse=True)

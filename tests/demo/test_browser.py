@@ -18,9 +18,10 @@ import torch
 from PIL import Image
 
 from scalechannels.commands.demo import DETECTOR
+from scalechannels.demo.answers import Demo
 from scalechannels.demo.looks import Looks, example, open_looks
 from scalechannels.demo.scene import Detect, open_detector
-from scalechannels.demo.server import Demo, DemoServer
+from scalechannels.demo.server import DemoServer
 from scalechannels.saving.saved_network import find_network, shipped_names
 
 pytestmark = pytest.mark.slow

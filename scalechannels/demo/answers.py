@@ -1,0 +1,173 @@
+"""What the page asks for, and the answers: each depends only on its request.
+
+A digit travels as 784 bytes in base64: the page keeps it and the server keeps nothing, so any number of users
+may ask at once.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qs
+
+import torch
+from torch import Tensor
+
+from scalechannels.data.pictures import UnreadableImageError
+from scalechannels.demo.digit import (
+    MAX_POINTS,
+    MAX_STROKES,
+    SIDE,
+    NoDigitError,
+    digit_from_picture,
+    digit_from_strokes,
+)
+from scalechannels.demo.looks import LARGEST, SMALLEST, Looks, example
+from scalechannels.demo.scene import Detect, dropped_picture, made_scene
+
+WORKERS, WAITING = 2, 32
+
+
+class BadRequestError(Exception):
+    """A request that cannot be answered: the status and what to do."""
+
+    def __init__(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Body:
+    """What came with a request: an image file, or JSON."""
+
+    content: bytes
+    is_file: bool
+
+    def json(self) -> dict[str, Any]:
+        try:
+            value = json.loads(self.content)
+        except (ValueError, RecursionError):
+            raise BadRequestError("the body is no JSON") from None
+        if not isinstance(value, dict):
+            raise BadRequestError("the body is a JSON object, such as {}")
+        return value
+
+
+class Demo:
+    """The two networks and the detector, and what they answer."""
+
+    def __init__(self, looks: Looks, detect: Detect | None = None) -> None:
+        self.looks, self.detect = looks, detect
+        self.answers: dict[str, Callable[[Body], dict[str, Any]]] = {
+            "/api/drawing": self._drawing,
+            "/api/picture": self._picture,
+            "/api/look": self._look,
+            "/api/sizes": self._sizes,
+            "/api/scene": self._scene,
+        }
+        # Digits are small: threads inside one answer would cost more than they bring, so that users share the
+        # cores instead. Few workers, because every thread that computes keeps its own memory.
+        self.workers = ThreadPoolExecutor(WORKERS, "demo", initializer=partial(torch.set_num_threads, 1))
+        self.waiting = threading.BoundedSemaphore(WAITING)
+
+    def settings(self) -> dict[str, Any]:
+        return {**self.looks.settings(), "detector": self.detect is not None}
+
+    def answer(self, path: str, body: Body) -> dict[str, Any]:
+        """The answer to a POST; raises BadRequestError."""
+        if not self.waiting.acquire(blocking=False):
+            raise BadRequestError("too many requests at once; try again", HTTPStatus.SERVICE_UNAVAILABLE)
+        try:
+            return self.workers.submit(self.answers[path], body).result()
+        except (UnreadableImageError, NoDigitError) as error:
+            raise BadRequestError(str(error), HTTPStatus.UNPROCESSABLE_ENTITY) from None
+        finally:
+            self.waiting.release()
+
+    def close(self) -> None:
+        self.workers.shutdown(cancel_futures=True)
+
+    def _drawing(self, body: Body) -> dict[str, Any]:
+        return _with_digit(digit_from_strokes(_strokes(body.json())))
+
+    def _picture(self, body: Body) -> dict[str, Any]:
+        return _with_digit(digit_from_picture(body.content))
+
+    def _look(self, body: Body) -> dict[str, Any]:
+        given = body.json()
+        return self.looks.at(_digit(given), _number(given, "size", SMALLEST, LARGEST))
+
+    def _sizes(self, body: Body) -> dict[str, Any]:
+        return self.looks.at_all_sizes(_digit(body.json()))
+
+    def _scene(self, body: Body) -> dict[str, Any]:
+        if self.detect is None:
+            raise BadRequestError("this demo was started without a detector", HTTPStatus.NOT_FOUND)
+        if body.is_file:
+            return dropped_picture(self.detect, body.content)
+        given = body.json()
+        background, seed = given.get("background", "plain"), _number(given, "seed", 0, 2**30 - 1)
+        try:
+            return made_scene(self.detect, int(seed), background)
+        except ValueError as error:
+            raise BadRequestError(str(error)) from None
+
+
+def _with_digit(digit: Tensor) -> dict[str, Any]:
+    return {"digit": base64.b64encode(digit.contiguous().numpy().tobytes()).decode("ascii")}
+
+
+def _digit(given: dict[str, Any]) -> Tensor:
+    text = given.get("digit")
+    try:
+        content = base64.b64decode(text if isinstance(text, str) else "", validate=True)
+    except (binascii.Error, ValueError):
+        content = b""
+    if len(content) != SIDE * SIDE:
+        raise BadRequestError(f"digit is {SIDE}x{SIDE} bytes in base64")
+    return torch.frombuffer(bytearray(content), dtype=torch.uint8).view(SIDE, SIDE)
+
+
+def _number(given: dict[str, Any], name: str, low: float, high: float) -> float:
+    value = given.get(name)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+        raise BadRequestError(f"{name} is a number from {low:g} to {high:g}")
+    return float(value)
+
+
+def _strokes(given: dict[str, Any]) -> list[list[tuple[float, float]]]:
+    strokes = given.get("strokes")
+    if not isinstance(strokes, list) or len(strokes) > MAX_STROKES:
+        raise BadRequestError(f"strokes is a list of at most {MAX_STROKES} strokes")
+    if not all(isinstance(stroke, list) for stroke in strokes) or sum(map(len, strokes)) > MAX_POINTS:
+        raise BadRequestError(f"a stroke is a list of points, at most {MAX_POINTS} in all")
+    return [[_point(point) for point in stroke] for stroke in strokes if stroke]
+
+
+def _point(given: Any) -> tuple[float, float]:
+    if (
+        not isinstance(given, list)
+        or len(given) != 2
+        or any(isinstance(side, bool) or not isinstance(side, (int, float)) for side in given)
+        or not all(abs(side) <= 1e5 for side in given)  # which not-a-number is not either
+    ):
+        raise BadRequestError("a point is [x, y], two numbers")
+    return float(given[0]), float(given[1])
+
+
+def example_asked_for(query: str) -> dict[str, Any]:
+    try:
+        named = parse_qs(query, max_num_fields=4)
+        number = int(named["number"][0])
+        label = int(named["digit"][0]) if "digit" in named else None
+        return example(number, label)
+    except (KeyError, ValueError) as error:
+        raise BadRequestError(f"give number=0 and, for one class, digit=7 ({error})") from None
