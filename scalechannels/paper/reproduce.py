@@ -109,7 +109,7 @@ def reproduce(
     """
     import torch
 
-    from scalechannels.paper.pictures import make_pictures
+    from scalechannels.paper.figures.image_files import make_pictures
 
     say = say or _say
     began = time.perf_counter()

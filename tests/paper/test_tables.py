@@ -9,10 +9,10 @@ from helpers.made_up import made_up, write
 from scalechannels.data.ranges import RANGES
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.paper.experiments import experiment
-from scalechannels.paper.layout import curve_text, main_text, ranking_text, signed
 from scalechannels.paper.published import COLUMNS, TABLE1
 from scalechannels.paper.recipes import NETWORKS, SINGLE, TRAINED, all_sizes, better, few, main, mnist, seeded
 from scalechannels.paper.results import Results
+from scalechannels.paper.table_text import curve_text, main_text, ranking_text, signed
 from scalechannels.paper.tables import as_json, curve_tables, main_table, range_mean, ranking
 
 COMMITTED = Path(__file__).parents[2] / "results" / "runs"
@@ -125,7 +125,7 @@ def test_curves_say_what_is_missing(tmp_path: Path) -> None:
     assert list(table.columns["trained on [1, 2]"]) == pytest.approx(list(MNIST_SIZES))
     assert table.columns["trained on [1, 2]"][8.0].mean == 58.0
     assert table.missing == {"tr1": 1, "tr2": 1, "tr4": 1, "trained on [2, 4]": 1}
-    assert "missing: tr1 (1)" in curve_text([table])
+    assert "missing: tr1 (1)" in curve_text(Results(tmp_path), one)
 
 
 def test_few_samples_are_tested_on_the_whole_range(tmp_path: Path) -> None:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.paper.recipes import Curve, Experiment, Panel
 from scalechannels.paper.results import Results
-from scalechannels.paper.tables import curve_figures
-from scalechannels.report.curves import size_axis
-from scalechannels.report.theme import FIRST, INK, LINE, PANEL, SECOND, SOFT
+from scalechannels.paper.tables import curve_means
+from scalechannels.report.theme import FIRST, INK, LINE, PANEL, SECOND, SOFT, bare, size_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,32 +22,29 @@ GREY = (DASHED, (0, (1, 1.2)), (0, (7, 2, 1.5, 2)))
 
 def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> None:
     """One panel; curves without results are named in the legend as missing."""
-    samples = one.renderer == "samples"
-    cifar = panel.curves[0].configs[0].data.name == "cifar10"
-    if samples:
+    if one.renderer == "samples":
         _sample_axis(axes, panel)
+    elif panel.curves[0].configs[0].data.name == "cifar10":
+        size_axis(axes, CIFAR_SIZES)
+        axes.set_xlabel("scale factor of the test images", color=SOFT)
+        axes.set_xlim(0.47, 2.13)
     else:
-        size_axis(axes, CIFAR_SIZES if cifar else MNIST_SIZES)
-        axes.set_xlabel("scale factor of the test images" if cifar else "size of the test digits", color=SOFT)
-        axes.set_xlim(*((0.47, 2.13) if cifar else (0.45, 8.9)))
+        size_axis(axes, MNIST_SIZES)
+        axes.set_xlabel("size of the test digits", color=SOFT)
+        axes.set_xlim(0.45, 8.9)
     low, high = panel.shown
     axes.set_ylim(low - 0.02 * (high - low), high + 0.02 * (high - low))
     axes.set_ylabel("accuracy (%)", color=SOFT)
     axes.set_facecolor(PANEL)
     axes.grid(color=LINE, linewidth=0.8)
     axes.set_axisbelow(True)
-    drawn = 0
-    for place, curve in enumerate(panel.curves):
-        drawn += _draw(axes, results, one, curve, place)
-    if not drawn:
-        axes.text(0.5, 0.5, "no results yet", color=SOFT, ha="center", va="center", transform=axes.transAxes)
-    handles, labels = axes.get_legend_handles_labels()
+    drawn = [_draw(axes, results, one, curve, place) for place, curve in enumerate(panel.curves)]
+    if not any(drawn):
+        no_results(axes)
     legend = axes.legend(
-        handles,
-        labels,
         loc="upper center",
         bbox_to_anchor=(0.5, -0.2),  # below the axis: curves of this kind leave no corner free
-        ncols=3 if max(map(len, labels)) < 12 else 2,
+        ncols=3 if max(len(label) for label in axes.get_legend_handles_labels()[1]) < 12 else 2,
         fontsize=8,
         facecolor=PANEL,
         edgecolor="none",
@@ -61,36 +57,35 @@ def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> 
             text.set_color(SOFT)
 
 
+def no_results(axes: Axes) -> None:
+    axes.text(0.5, 0.5, "no results yet", color=SOFT, ha="center", va="center", transform=axes.transAxes)
+
+
 def _draw(axes: Axes, results: Results, one: Experiment, curve: Curve, place: int) -> bool:
-    figures = curve_figures(results, one, curve)
+    means = curve_means(results, one, curve)
     number = place if curve.colour is None else curve.colour
     colour = SOFT if curve.reference else COLOURS[number]
-    if not figures:
+    if not means:
         axes.plot([], [], color=colour, linewidth=1.2, alpha=0.5, label=f"{curve.label} (no result)")
         return False
-    places = sorted(figures)
-    means = [figures[at].mean for at in places]
-    line = GREY[number % len(GREY)] if curve.reference else DASHED if curve.dashed else "-"
+    places = sorted(means)
+    values = [means[at].mean for at in places]
     axes.plot(
         places,
-        means,
+        values,
         color=colour,
         marker="" if curve.reference else MARKERS[(place if curve.dashed else number) % len(MARKERS)],
         markersize=3.5,
         linewidth=1.4 if curve.reference else 1.8,
-        linestyle=line,
+        linestyle=GREY[number % len(GREY)] if curve.reference else DASHED if curve.dashed else "-",
         label=curve.label,
     )
-    spread = [figures[at].std or 0.0 for at in places]
+    spread = [means[at].std or 0.0 for at in places]
     if any(spread):
-        axes.fill_between(
-            places,
-            [mean - std for mean, std in zip(means, spread, strict=True)],
-            [mean + std for mean, std in zip(means, spread, strict=True)],
-            color=colour,
-            alpha=0.15,
-            linewidth=0,
+        below, above = (
+            [value + sign * std for value, std in zip(values, spread, strict=True)] for sign in (-1, 1)
         )
+        axes.fill_between(places, below, above, color=colour, alpha=0.15, linewidth=0)
     return True
 
 
@@ -101,6 +96,4 @@ def _sample_axis(axes: Axes, panel: Panel) -> None:
     axes.minorticks_off()
     axes.set_xlim(counts[0] / 1.2, counts[-1] * 1.2)
     axes.set_xlabel("number of training samples", color=SOFT)
-    axes.tick_params(length=0, labelcolor=INK, labelsize=9, pad=6)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    bare(axes, labelsize=9)

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from helpers.made_up import made_up, write
 
-from scalechannels.paper.claims.all_claims import CLAIMS, DEVIATIONS, explained
 from scalechannels.paper.claims.claim import Verdict
 from scalechannels.paper.claims.selection import bias, overlap, trend
 from scalechannels.paper.claims.table import deviations
+from scalechannels.paper.claims.verdicts import CLAIMS, DEVIATIONS, explained
 from scalechannels.paper.experiments import EXPERIMENTS
 from scalechannels.paper.published import TABLE1
 from scalechannels.paper.recipes import ROOT2, main, seeded

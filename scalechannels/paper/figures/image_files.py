@@ -1,4 +1,4 @@
-"""What pictures are drawn from that are no accuracies: samples of the data, and one network's output code.
+"""What figures of images are drawn from: samples of the data, and one network's output code.
 
 They are made once, from downloaded data and a trained network, and kept as small files with the results, so
 that the figures can be drawn anywhere.
@@ -18,6 +18,9 @@ from scalechannels.paper.recipes import Experiment
 if TYPE_CHECKING:
     from torch import Tensor
 
+MNIST_FILE, CIFAR_FILE, CODE_FILE = "mnist.png", "cifar10.png", "code.json"
+FILES = {"figure2": MNIST_FILE, "figure4": MNIST_FILE, "figure14": CIFAR_FILE, "figure3": CODE_FILE}
+"""What each figure of images is drawn from."""
 DIGIT = 1
 """Which test digit is shown: the second one, a 2, as in the paper's illustration."""
 CIFAR_SHOWN = ("frog", "truck")
@@ -34,8 +37,7 @@ def make_pictures(
 ) -> None:
     """Make what these experiments show and is not there yet."""
     for experiment in experiments:
-        path = picture_path(folder, experiment.id)
-        if path is None or path.exists():
+        if experiment.id not in FILES or (path := folder / FILES[experiment.id]).exists():
             continue
         if path.name == MNIST_FILE:
             write_strip(path, (mnist_samples(options.get("root")) + GREY) / (2 * GREY))
@@ -44,15 +46,6 @@ def make_pictures(
         else:
             write_code(path, experiment, runs, device, options)
         say(f"  {path}")
-
-
-MNIST_FILE, CIFAR_FILE, CODE_FILE = "mnist.png", "cifar10.png", "code.json"
-
-
-def picture_path(folder: Path, id: str) -> Path | None:
-    """The file that a figure is drawn from; None for those that are drawn from accuracies."""
-    files = {"figure2": MNIST_FILE, "figure4": MNIST_FILE, "figure14": CIFAR_FILE, "figure3": CODE_FILE}
-    return folder / files[id] if id in files else None
 
 
 def mnist_samples(root: Path | None) -> Tensor:

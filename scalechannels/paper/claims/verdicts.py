@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scalechannels.paper.claims import cifar as checks_cifar
-from scalechannels.paper.claims import curves as checks_curves
-from scalechannels.paper.claims import selection as checks_selection
-from scalechannels.paper.claims import table as checks_table
+from scalechannels.paper.claims import cifar, curves, selection, table
 from scalechannels.paper.claims.claim import Claim, Verdict
 from scalechannels.paper.results import Results
 
-CLAIMS: tuple[Claim, ...] = (
-    *checks_table.CLAIMS,
-    *checks_curves.CLAIMS,
-    *checks_selection.CLAIMS,
-    *checks_cifar.CLAIMS,
-)
+CLAIMS: tuple[Claim, ...] = (*table.CLAIMS, *curves.CLAIMS, *selection.CLAIMS, *cifar.CLAIMS)
 
 
 @dataclass(frozen=True)
@@ -99,7 +91,7 @@ DEVIATIONS: dict[str, Deviation] = {
 
 
 def explained(claim: Claim, verdict: Verdict) -> str:
-    """What is known about a claim that does not hold; an explanation is of the figures it was written for."""
+    """What is known about a claim that does not hold; an explanation is of the numbers it was written for."""
     known = DEVIATIONS.get(claim.id)
     return known.why if known is not None and known.measured == verdict.measured else "Not explained yet."
 
@@ -107,3 +99,12 @@ def explained(claim: Claim, verdict: Verdict) -> str:
 def verdicts(results: Results) -> list[tuple[Claim, Verdict]]:
     """Every claim with how it does."""
     return [(claim, claim.verdict(results)) for claim in CLAIMS]
+
+
+def failed(results: Results) -> list[tuple[Claim, str, str]]:
+    """The claims that do not hold, with what was measured and what is known about it."""
+    return [
+        (claim, verdict.measured, explained(claim, verdict))
+        for claim, verdict in verdicts(results)
+        if verdict.state == "does not hold"
+    ]

@@ -13,66 +13,54 @@ from typing import TYPE_CHECKING
 
 from scalechannels.files import atomic_path
 from scalechannels.paper.experiments import EXPERIMENTS, experiment
-from scalechannels.paper.figures import drawn_pictures as figure_pictures
 from scalechannels.paper.figures.curves import draw_curves
+from scalechannels.paper.figures.image_files import FILES
+from scalechannels.paper.figures.images import cifar_figure, code_figure, mnist_figure, windows_figure
 from scalechannels.paper.figures.selection import draw_selection
 from scalechannels.paper.recipes import Experiment
-from scalechannels.paper.results import PICTURES, RUNS, Results
+from scalechannels.paper.results import PICTURES, Results
 from scalechannels.report.theme import INK, PANEL, SOFT
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-IMAGES: dict[str, Callable[[Path], Figure | None]] = {
-    "figure2": figure_pictures.windows_figure,
-    "figure3": figure_pictures.code_figure,
-    "figure4": figure_pictures.mnist_figure,
-    "figure14": figure_pictures.cifar_figure,
+IMAGES: dict[str, Callable[[Path], Figure]] = {
+    "figure2": windows_figure,
+    "figure3": code_figure,
+    "figure4": mnist_figure,
+    "figure14": cifar_figure,
 }
-TABLES = ("table", "ranking")
 PANEL_SIZE = (4.6, 3.3)
 """Inches."""
 
 
 def with_pictures() -> list[Experiment]:
     """The experiments that are figures."""
-    return [one for one in EXPERIMENTS if one.renderer not in TABLES]
+    return [one for one in EXPERIMENTS if not one.is_table]
 
 
-def draw(id: str, results: Path, known: Results | None = None) -> Figure:
-    """The whole figure, from the results in this folder."""
+def draw(id: str, results: Results) -> Figure:
+    """The whole figure."""
     one = _figure_of(id)
-    if one.id in IMAGES:
-        return IMAGES[one.id](results / PICTURES) or _nothing(one)
-    from matplotlib.figure import Figure
-
-    known = known or Results(results / RUNS)
+    if id in IMAGES:
+        return _image(one, results)
     across = 3 if len(one.panels) == 3 else min(2, len(one.panels))
-    down = -(-len(one.panels) // across)
-    width, height = PANEL_SIZE
-    figure = Figure(figsize=(width * across, height * down), facecolor=PANEL, layout="constrained")
-    plots = figure.subplots(down, across, squeeze=False).flat
-    for place, (panel, axes) in enumerate(zip(one.panels, plots, strict=False)):
-        (draw_selection if one.renderer == "selection" else draw_curves)(axes, known, one, panel)
-        letter = f"({string.ascii_lowercase[place]}) " if len(one.panels) > 1 else ""
-        axes.set_title(letter + panel.title, color=INK, fontsize=10.5)
+    figure, plots = _panels(-(-len(one.panels) // across), across)
+    for place, axes in enumerate(plots[: len(one.panels)]):
+        _draw_panel(axes, results, one, place)
     return figure
 
 
-def draw_panels(id: str, results: Path, known: Results) -> list[Figure]:
+def draw_panels(id: str, results: Results) -> list[Figure]:
     """The panels as figures of their own, for pages that arrange them; images stay whole."""
     one = _figure_of(id)
-    if one.id in IMAGES:
-        return [draw(id, results)]
-    from matplotlib.figure import Figure
-
+    if id in IMAGES:
+        return [_image(one, results)]
     figures = []
-    for place, panel in enumerate(one.panels):
-        figure = Figure(figsize=PANEL_SIZE, facecolor=PANEL, layout="constrained")
-        axes = figure.add_subplot()
-        (draw_selection if one.renderer == "selection" else draw_curves)(axes, known, one, panel)
-        letter = f"({string.ascii_lowercase[place]}) " if len(one.panels) > 1 else ""
-        axes.set_title(letter + panel.title, color=INK, fontsize=10.5)
+    for place in range(len(one.panels)):
+        figure, (axes,) = _panels(1, 1)
+        _draw_panel(axes, results, one, place)
         figures.append(figure)
     return figures
 
@@ -91,14 +79,31 @@ def save(figure: Figure, path: Path) -> list[Path]:
 
 def _figure_of(id: str) -> Experiment:
     one = experiment(id)
-    if one.renderer in TABLES:
+    if one.is_table:
         raise ValueError(f"{id} is a table: scalechannels table {id}")
     return one
 
 
-def _nothing(one: Experiment) -> Figure:
+def _panels(down: int, across: int) -> tuple[Figure, list[Axes]]:
     from matplotlib.figure import Figure
 
+    width, height = PANEL_SIZE
+    figure = Figure(figsize=(width * across, height * down), facecolor=PANEL, layout="constrained")
+    return figure, list(figure.subplots(down, across, squeeze=False).flat)
+
+
+def _draw_panel(axes: Axes, results: Results, one: Experiment, place: int) -> None:
+    (draw_selection if one.renderer == "selection" else draw_curves)(axes, results, one, one.panels[place])
+    letter = f"({string.ascii_lowercase[place]}) " if len(one.panels) > 1 else ""
+    axes.set_title(letter + one.panels[place].title, color=INK, fontsize=10.5)
+
+
+def _image(one: Experiment, results: Results) -> Figure:
+    from matplotlib.figure import Figure
+
+    path = results.folder.parent / PICTURES / FILES[one.id]
+    if path.exists():
+        return IMAGES[one.id](path)
     figure = Figure(figsize=(6.0, 1.5), facecolor=PANEL)
     figure.text(0.5, 0.5, f"not made yet: scalechannels reproduce {one.id}", color=SOFT, ha="center")
     return figure
