@@ -101,23 +101,21 @@ def write_code(path: Path, experiment: Experiment, runs: Path, device: str, opti
     import torch
 
     import scalechannels
-    from scalechannels.network import ScaleChannelNetwork
     from scalechannels.training.fit import fit
 
     (config,) = experiment.runs(1)
     (run,) = fit([config], runs, device=device, **options)
-    network = scalechannels.load(run.folder)
-    assert isinstance(network, ScaleChannelNetwork)
+    network: Any = scalechannels.load(run.folder)
     (images,) = mnist_samples(options.get("root"))  # (17, 1, 112, 112)
     with torch.inference_mode():
-        channels = network.channel_logits(images)  # (17, S, K)
-        winner = network.pool_channels(channels).argmax(1)
+        found = network.explain(images)
+    assert found.channels is not None  # (17, S, K)
     result = {
         "run": run.config.name,
         "scales": list(network.grid),
         "sizes": list(MNIST_SIZES),
-        "winner": winner.tolist(),
-        "logits": [[[round(v, 4) for v in row] for row in image] for image in channels.tolist()],
+        "winner": found.logits.argmax(1).tolist(),
+        "logits": [[[round(v, 4) for v in row] for row in image] for image in found.channels.tolist()],
     }
     with atomic_path(path) as temporary:
         temporary.write_text(json.dumps(result) + "\n", encoding="utf-8")
