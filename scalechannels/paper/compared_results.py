@@ -33,8 +33,6 @@ def compare(
     over: str | Size,
     *,
     seeds: Sequence[int] | None = None,
-    resamples: int = 2000,
-    seed: int = 0,
 ) -> Paired:
     """How much more accurate network `a` is than `b`, from the results of their runs.
 
@@ -72,13 +70,8 @@ def compare(
             raise ValueError(
                 f"{result.config.name} was tested at {wanted}, {every[0].config.name} at {sizes[0]}"
             )
-    return paired_difference(
-        _correct(first, sizes[0]),
-        _correct(second, sizes[0]),
-        same_weights=same_weights,
-        resamples=resamples,
-        seed=seed,
-    )
+    a_right, b_right = (_correct(network, sizes[0]) for network in (first, second))
+    return paired_difference(a_right, b_right, same_weights=same_weights)
 
 
 def _found(known: Results, runs: Sequence[RunConfig], seeds: Sequence[int] | None) -> list[list[Result]]:

@@ -10,23 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from scalechannels.paper.panels import (
-    CIFAR_SHOWN,
-    CLOSE_UP,
-    SCALE_CHANNELS,
-    by_samples,
-    by_size,
-    by_train,
-    channel_densities,
-    channel_ranges,
-    cifar_panel,
-    curve,
-    network_panel,
-    ours,
-    pretrained_panel,
-    selections,
-    table_panels,
-)
+from scalechannels.paper import panels
+from scalechannels.paper.panels import CIFAR_SHOWN, CLOSE_UP, SCALE_CHANNELS, curve, panel
 from scalechannels.paper.recipes import (
     EQUAL_BLUR,
     NETWORKS,
@@ -35,7 +20,6 @@ from scalechannels.paper.recipes import (
     SINGLE,
     TRAINED,
     Experiment,
-    Panel,
     Train,
     all_sizes,
     better,
@@ -46,20 +30,19 @@ from scalechannels.paper.recipes import (
     mnist,
     normed,
     residual_cifar,
+    unnormed,
 )
 
 
 def _ranking(number: int, over: str, trains: tuple[Train, ...]) -> Experiment:
     trained = "trained on one size" if trains == SINGLE else "trained on sizes in [1,4]"
     title = f"Ranking: {trained}, sizes in {over}"
-    return Experiment(f"table{number}", title, "ranking", table_panels(trains), seeds=3, over=over)
+    return Experiment(f"table{number}", title, "ranking", panels.table(*trains), seeds=3, over=over)
 
 
 MULTI_SCALE = tuple(curve(title, main(name, "tr14")) for name, title in NETWORKS.items())
 EXPERIMENTS: tuple[Experiment, ...] = (
-    Experiment(
-        "table1", "Accuracy over ranges of test sizes", "table", table_panels(tuple(TRAINED)), seeds=3
-    ),
+    Experiment("table1", "Accuracy over ranges of test sizes", "table", panels.table(*TRAINED), seeds=3),
     _ranking(2, "[1,4]", SINGLE),
     _ranking(3, "[1,4]", ("tr14",)),
     _ranking(4, "[1/2,4]", SINGLE),
@@ -75,7 +58,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "figure3",
         "The output code shifts along the scale axis",
         "code",
-        (Panel("FovMax", (curve("tr2", main("fovmax", "tr2")),)),),
+        (panel("FovMax", curve("tr2", main("fovmax", "tr2"))),),
         "As the digit grows, the code moves up the scale axis and keeps its shape, so that its maximum "
         "(dashed) stays. The dotted line is the size of the digit.",
     ),
@@ -90,13 +73,14 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "Generalisation from one training size",
         "curves",
         (
-            network_panel("cnn", by_size("cnn")),
-            network_panel("fovconc", by_size("fovconc")),
-            Panel(
+            panels.network_panel("cnn", *panels.by_size("cnn")),
+            panels.network_panel("fovconc", *panels.by_size("fovconc")),
+            panel(
                 "The FovMax and FovAvg networks",
-                (*by_size("fovavg", "FovAvg {}"), *by_size("fovmax", "FovMax {}", dashed=True)),
+                *panels.by_size("fovavg", "FovAvg {}"),
+                *panels.by_size("fovmax", "FovMax {}", dashed=True),
             ),
-            network_panel("swmax", by_size("swmax")),
+            panels.network_panel("swmax", *panels.by_size("swmax")),
         ),
         "Trained on one size, tested on all. Bands are standard deviations over seeds.",
         seeds=3,
@@ -105,21 +89,21 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "figure6",
         "Dependency on the range of the scale channels",
         "curves",
-        tuple(map(channel_ranges, SCALE_CHANNELS)),
+        tuple(map(panels.by_range, SCALE_CHANNELS)),
         "Channels of ratio √2 over four ranges, trained on size 2.",
     ),
     Experiment(
         "figure7",
         "Dependency on the density of the scale channels",
         "curves",
-        tuple(map(channel_densities, SCALE_CHANNELS)),
+        tuple(map(panels.by_ratio, SCALE_CHANNELS)),
         "Channels on [1/2, 8] with different ratios between neighbours, trained on size 2.",
     ),
     Experiment(
         "figure8",
         "Density of the scale channels, close-up",
         "curves",
-        (channel_densities("fovavg", CLOSE_UP), channel_densities("fovmax", CLOSE_UP)),
+        (panels.by_ratio("fovavg", CLOSE_UP), panels.by_ratio("fovmax", CLOSE_UP)),
         "The same as Figure 7 for FovAvg and FovMax, close up.",
     ),
     Experiment(
@@ -127,13 +111,11 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "The CNN trained on a range of sizes",
         "curves",
         (
-            network_panel(
+            panels.network_panel(
                 "cnn",
-                (
-                    *by_size("cnn", reference=True),
-                    curve("trained on [1, 2]", mnist("cnn", (1.0, 2.0)), colour=0),
-                    curve("trained on [2, 4]", mnist("cnn", (2.0, 4.0)), colour=1),
-                ),
+                *panels.by_size("cnn", reference=True),
+                curve("trained on [1, 2]", mnist("cnn", (1.0, 2.0)), colour=0),
+                curve("trained on [2, 4]", mnist("cnn", (2.0, 4.0)), colour=1),
             ),
         ),
         "Training on a range of sizes helps inside the range alone.",
@@ -143,8 +125,8 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "Multi-scale training",
         "curves",
         (
-            Panel("Trained on sizes in [1, 4]", MULTI_SCALE),
-            Panel("The same, zoomed in", MULTI_SCALE, CLOSE_UP),
+            panel("Trained on sizes in [1, 4]", *MULTI_SCALE),
+            panel("The same, zoomed in", *MULTI_SCALE, shown=CLOSE_UP),
         ),
         "Trained on sizes in [1, 4], 17 channels on [1/2, 8].",
         seeds=3,
@@ -154,10 +136,10 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "Fewer training samples",
         "samples",
         (
-            Panel(
+            panel(
                 "Trained and tested on sizes in [1, 4]",
-                tuple(by_samples(title, partial(few, name)) for name, title in NETWORKS.items()),
-                (50.0, 100.0),
+                *(panels.by_samples(title, partial(few, name)) for name, title in NETWORKS.items()),
+                shown=(50.0, 100.0),
             ),
         ),
         "Trained and tested on sizes in [1, 4]; 12,500 steps of 16 images for every size of training set.",
@@ -167,14 +149,14 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "figure12",
         "Selected scales of FovAvg and FovMax",
         "selection",
-        selections("fovavg", "fovmax"),
+        panels.selected_scales("fovavg", "fovmax"),
         "The share of each channel in the winning class, darker for more. Mean over seeds.",
     ),
     Experiment(
         "figure13",
         "Selected scales of FovConc and SWMax",
         "selection",
-        selections("fovconc", "swmax"),
+        panels.selected_scales("fovconc", "swmax"),
         "The same for the networks that are not scale invariant, with 17 channels.",
     ),
     Experiment(
@@ -187,7 +169,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "figure15",
         "Rescaled CIFAR-10",
         "curves",
-        tuple(cifar_panel(name) for name in ("cnn", "fovconc", "fovavg", "fovmax")),
+        tuple(panels.cifar(name) for name in ("cnn", "fovconc", "fovavg", "fovmax")),
         "Trained on the original images, tested on rescaled ones.",
     ),
     Experiment(
@@ -195,17 +177,11 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "SWMax with batch norm",
         "curves",
         (
-            Panel(
+            panel(
                 "SWMax, 5 channels on [1, 4], trained on size 2",
-                (
-                    curve(
-                        "without batch norm",
-                        mnist("swmax", "tr2", low=1.0, high=4.0, ratio=ROOT2),
-                        reference=True,
-                    ),
-                    curve("joint over the channels", normed("joint")),
-                    curve("one for each channel", normed("each")),
-                ),
+                curve("without batch norm", unnormed(), reference=True),
+                curve("joint over the channels", normed("joint")),
+                curve("one for each channel", normed("each")),
             ),
         ),
         "The paper reports that both ways of batch norm impair SWMax.",
@@ -216,12 +192,10 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "A single scale channel",
         "curves",
         (
-            Panel(
+            panel(
                 "Trained on size 2",
-                (
-                    curve("FovMax, 17 channels", main("fovmax", "tr2"), reference=True),
-                    curve("one channel, σ = 2", mnist("fovmax", "tr2", low=2.0, high=2.0)),
-                ),
+                curve("FovMax, 17 channels", main("fovmax", "tr2"), reference=True),
+                curve("one channel, σ = 2", mnist("fovmax", "tr2", low=2.0, high=2.0)),
             ),
         ),
         "One channel knows the size that it was trained on, and hardly any other.",
@@ -231,7 +205,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "pretrained",
         "Pretrained channels, not trained from scratch",
         "curves",
-        tuple(pretrained_panel(name) for name in ("fovavg", "fovmax", "swmax")),
+        tuple(panels.pretrained(name) for name in ("fovavg", "fovmax", "swmax")),
         "The weights of one channel, trained alone, in all channels.",
         where="Sections 5.2 and 6.2, footnote",
     ),
@@ -240,12 +214,12 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "Ours, and what one would do instead of scale channels",
         "table",
         (
-            by_train("FovLSE", partial(main, "fovlse"), TRAINED),
-            by_train("FovLSE+", better),
-            by_train("FovLSE+, shifts", partial(better, shifts=1)),
-            by_train("FovLSE+, wide, shifts", partial(better, width=2, shifts=1)),
-            Panel("CNN, all sizes", (curve("tr[1/2,8]", all_sizes()),)),
-            by_train("CNN, averaged", partial(mnist, "cnn", average_scales=True)),
+            panels.by_train("FovLSE", partial(main, "fovlse"), TRAINED),
+            panels.by_train("FovLSE+", better),
+            panels.by_train("FovLSE+, shifts", partial(better, shifts=1)),
+            panels.by_train("FovLSE+, wide, shifts", partial(better, width=2, shifts=1)),
+            panel("CNN, all sizes", curve("tr[1/2,8]", all_sizes())),
+            panels.by_train("CNN, averaged", partial(mnist, "cnn", average_scales=True)),
         ),
         seeds=3,
         where=OURS,
@@ -254,7 +228,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "beyond-sizes",
         "Generalisation from one training size: ours",
         "curves",
-        tuple(map(ours, SINGLE)),
+        tuple(map(panels.ours, SINGLE)),
         "Close-up of Figure 5 with our networks, and the plain CNN that was trained on all sizes.",
         seeds=3,
         where=OURS,
@@ -264,13 +238,11 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "Fewer training samples: ours",
         "samples",
         (
-            Panel(
+            panel(
                 "Trained and tested on sizes in [1, 4]",
-                (
-                    by_samples("FovAvg", partial(few, "fovavg"), reference=True),
-                    by_samples("FovLSE+", partial(better, "tr14")),
-                ),
-                (80.0, 100.0),
+                panels.by_samples("FovAvg", partial(few, "fovavg"), reference=True),
+                panels.by_samples("FovLSE+", partial(better, "tr14")),
+                shown=(80.0, 100.0),
             ),
         ),
         "What our network gains from few training images; not in the paper.",
@@ -283,22 +255,18 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "Rescaled CIFAR-10: ours",
         "curves",
         (
-            Panel(
+            panel(
                 "Trained on the original images, 5 channels",
-                (
-                    curve("FovAvg", cifar("fovavg", ROOT2), reference=True),
-                    curve("FovLSE+", better_cifar()),
-                ),
-                CIFAR_SHOWN,
+                curve("FovAvg", cifar("fovavg", ROOT2), reference=True),
+                curve("FovLSE+", better_cifar()),
+                shown=CIFAR_SHOWN,
             ),
-            Panel(
+            panel(
                 "Residual backbone, mirrored and shifted",
-                (
-                    curve("FovAvg", residual_cifar("fovavg"), reference=True),
-                    curve("FovLSE+", residual_cifar("fovlse")),
-                    curve("CNN", residual_cifar("cnn")),
-                ),
-                CIFAR_SHOWN,
+                curve("FovAvg", residual_cifar("fovavg"), reference=True),
+                curve("FovLSE+", residual_cifar("fovlse")),
+                curve("CNN", residual_cifar("cnn")),
+                shown=CIFAR_SHOWN,
             ),
         ),
         "Figure 15 with our network; not in the paper.",
@@ -309,7 +277,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "equal-blur",
         "Selected scales of FovMax with equalised blur",
         "selection",
-        selections("fovmax", blur=EQUAL_BLUR),
+        panels.selected_scales("fovmax", blur=EQUAL_BLUR),
         "FovMax with the same blur in all channels, which the paper proposes in a footnote.",
         where="Section 6.9, footnote",
     ),

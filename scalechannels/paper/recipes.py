@@ -141,6 +141,11 @@ def few(name: NetworkName, samples: int) -> RunConfig:
     return _run(data, NetworkConfig(name), TrainingConfig(images=EPOCH_IMAGES))
 
 
+def unnormed() -> RunConfig:
+    """SWMax with 5 channels, that the two with batch norm are compared with."""
+    return mnist("swmax", "tr2", low=1.0, high=4.0, ratio=ROOT2)
+
+
 def normed(batch_norm: Literal["joint", "each"]) -> RunConfig:
     """SWMax with one of the two batch norms, 5 channels."""
     network = NetworkConfig("swmax", low=1.0, high=4.0, ratio=ROOT2, batch_norm=batch_norm)

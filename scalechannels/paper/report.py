@@ -6,7 +6,7 @@ What it says is gathered here; how it is laid out is in `report/templates/paper.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import Any
 
 from scalechannels.paper.claims.verdicts import failed, verdicts
 from scalechannels.paper.comparisons import CIFAR_OVER, OVER, cifar_comparisons, comparisons
@@ -31,20 +31,6 @@ from scalechannels.report.theme import svg
 
 Cell = tuple[str, str]
 """What stands in a cell, and what stands small below it."""
-
-
-@dataclass(frozen=True)
-class PageFigure:
-    """A figure as the page shows it."""
-
-    id: str
-    title: str
-    panels: list[str]
-    """SVG."""
-    wide: bool
-    caption: str
-    numbers: str
-    """Its data as text; empty where it has none."""
 
 
 def report_page(results: Results) -> str:
@@ -100,7 +86,8 @@ def _halves(cell: str) -> Cell:
     return value, interval
 
 
-def _figure(results: Results, one: Experiment) -> PageFigure:
+def _figure(results: Results, one: Experiment) -> dict[str, Any]:
+    """What the page shows of a figure: panels as SVG, a caption, and the data as text where it has some."""
     title = f"{one.place}: {one.title}" if one.place.startswith("Figure") else one.title
     wide, caption, progress = one.id in IMAGES, one.caption, Progress.of(results, [one])
     if progress.done < progress.needed and not wide:
@@ -109,7 +96,14 @@ def _figure(results: Results, one: Experiment) -> PageFigure:
         caption += f" Cost: {progress.cost}."
     panels = [svg(panel, f"{title} {n}") for n, panel in enumerate(draw_panels(one.id, results), 1)]
     numbers = curve_text(results, one) if one.renderer in ("curves", "samples") else ""
-    return PageFigure(one.id, title, panels, wide, caption, numbers)
+    return {
+        "id": one.id,
+        "title": title,
+        "panels": panels,
+        "wide": wide,
+        "caption": caption,
+        "numbers": numbers,
+    }
 
 
 def costs(found: Iterable[Result]) -> list[list[str]]:

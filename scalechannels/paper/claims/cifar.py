@@ -24,13 +24,13 @@ def _ends(results: Results, name: NetworkName, ratio: float = ROOT4) -> tuple[fl
 
 def _cnn(results: Results) -> Checked:
     half, double = _ends(results, "cnn")
-    holds = abs(half - CIFAR["cnn at 1/2"].value) < ABOUT and abs(double - CIFAR["cnn at 2"].value) < ABOUT
+    holds = abs(half - CIFAR["cnn at 1/2"]) < ABOUT and abs(double - CIFAR["cnn at 2"]) < ABOUT
     return holds, f"{half:.1f} at 1/2, {double:.1f} at 2"
 
 
 def _foveated(results: Results, network: NetworkName) -> Checked:
     half, double = _ends(results, network)
-    holds = half > CIFAR["fov at 1/2"].value and abs(double - CIFAR["fov at 2"].value) < ABOUT
+    holds = half > CIFAR["fov at 1/2"] and abs(double - CIFAR["fov at 2"]) < ABOUT
     return holds, f"{half:.1f} at 1/2, {double:.1f} at 2 (ratio 2^(1/4))"
 
 

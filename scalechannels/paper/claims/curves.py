@@ -8,7 +8,7 @@ from statistics import fmean
 from scalechannels.data.ranges import mean_inside
 from scalechannels.paper.claims.claim import FOVEATED, Checked, Claim, for_each, listed, need, need_curve
 from scalechannels.paper.experiments import experiment
-from scalechannels.paper.recipes import NETWORKS, ROOT2, ROOT4, TRAINED, main, mnist, normed
+from scalechannels.paper.recipes import NETWORKS, ROOT2, ROOT4, TRAINED, main, mnist, normed, unnormed
 from scalechannels.paper.results import Results
 from scalechannels.training.config import NetworkName
 
@@ -111,11 +111,7 @@ def _few_conc(results: Results) -> Checked:
 
 
 def _norm_impairs(results: Results) -> Checked:
-    runs = {
-        "without": mnist("swmax", "tr2", low=1.0, high=4.0, ratio=ROOT2),
-        "joint": normed("joint"),
-        "each": normed("each"),
-    }
+    runs = {"without": unnormed(), "joint": normed("joint"), "each": normed("each")}
     means = {label: mean_inside(need(results, run).accuracies, 1, 4) for label, run in runs.items()}
     return max(means["joint"], means["each"]) < means["without"], f"[1,4]: {listed(means)}"
 
