@@ -1,6 +1,6 @@
 """What an experiment is made of, and the configurations that the paper's experiments vary.
 
-The configurations are those of the paper; where it leaves something open, the choice is said here:
+The configurations are those of the paper; where it leaves something open, the choice is stated here:
 - few samples: the recipe for 10,000 images, which come as often as needed: 20 epochs of 625 steps for every
   size of the training set.
 - SWMax with batch norm has 5 channels, ratio √2 on [1, 4], as the network without that it is compared with,
@@ -109,7 +109,7 @@ def seeded(config: RunConfig, seed: int) -> RunConfig:
 
 
 def scales_of(config: RunConfig) -> list[float]:
-    """The scales of a network's channels; the plain CNN looks once."""
+    """The scales of a network's channels; the plain CNN has one view."""
     network = config.resolve().network
     assert network.low is not None
     assert network.high is not None

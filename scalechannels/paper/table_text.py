@@ -33,14 +33,14 @@ from scalechannels.paper.tables import (
 TextForm = Literal["text", "markdown"]
 NONE = "–"
 CIFAR_TITLE = (
-    "Rescaled CIFAR-10, 5 channels unless another number is given, trained on the original images; with the "
-    "residual backbone they were mirrored and shifted:"
+    "Rescaled CIFAR-10, 5 channels unless another number is given, trained on the original images, with the "
+    "residual backbone on random flips and crops of them:"
 )
 NOTE = (
     "How many percentage points the network is above the other, with its paired 95 % interval over seeds and "
     "test images; * where the interval leaves out 0 and both have several seeds. Digits: means over the "
-    "training sizes 1, 2 and 4, but for the CNN that learnt all sizes; few samples were learnt and tested at "
-    "all sizes in [1,4]."
+    "training sizes 1, 2 and 4, except for the CNN trained on all sizes; few samples are trained on and "
+    "tested at all sizes in [1,4]."
 )
 RANKING_HEADS = ("place", "network", "paper", "ours", "our place", "difference")
 

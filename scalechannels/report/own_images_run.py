@@ -93,4 +93,4 @@ def _table(columns: Mapping[str, Mapping[float, float]]) -> str:
 
 
 def _nothing(*_: Any, **__: Any) -> None:
-    """Said by processes other than the one that writes."""
+    """What every process but the one that writes says."""

@@ -17,15 +17,14 @@ from scalechannels.training.config import NetworkName
 COIN_FLIP = 0.3
 """Pairs that the paper has no further apart than this are not ranked."""
 TOLERANCES: dict[NetworkName, dict[str, float]] = {
-    "fovavg": {"[1,4]": 0.15, "[1/2,4]": 0.3},
-    "fovmax": {"[1,4]": 0.15, "[1/2,4]": 0.3},
+    "fovavg": {"[1,4]": 0.15, "[1/2,4]": 0.3, "[1/2,8]": 0.5},
+    "fovmax": {"[1,4]": 0.15, "[1/2,4]": 0.3, "[1/2,8]": 0.5},
     "swmax": {"[1,4]": 1.5},
     "cnn": {"[1,4]": 4.0},
     "fovconc": {"[1,4]": 6.0},
 }
-"""How near to the paper our numbers are expected to be, in points; FovConc tr14: 1."""
-NOT_BELOW = 0.5
-"""FovAvg and FovMax on [1/2,8]: not below the paper by more than this."""
+"""How near to the paper our numbers are expected to be, in points; FovConc tr14: 1. On [1/2,8] they are only
+expected not to be below it by more."""
 
 
 def _row(results: Results, network: NetworkName, train: str) -> TableRow:
@@ -41,30 +40,22 @@ def _on_1_to_4(results: Results, network: NetworkName, *trains: str) -> list[flo
     return [_row(results, network, train).ours["[1,4]"].mean for train in trains]
 
 
-def tolerance(row: TableRow, column: str) -> float | None:
-    """The points that a number may differ by; None where nothing is expected."""
-    if row.network == "fovconc" and row.train == "tr14" and column == "[1,4]":
-        return 1.0
-    return TOLERANCES.get(row.network, {}).get(column)
-
-
-def deviations(results: Results) -> Iterator[tuple[TableRow, str, float]]:
-    """The numbers of table 1 that are further from the paper than expected, with the allowed difference."""
+def deviations(results: Results) -> Iterator[tuple[TableRow, str]]:
+    """The numbers of table 1 that are further from the paper than expected: their row and column."""
     for row in main_table(results):
         if row.train == "mean" or row.source == "ours" or row.missing:
             continue
-        for column in ("[1,4]", "[1/2,4]"):
-            allowed, difference = tolerance(row, column), row.difference(column)
-            if allowed is not None and difference is not None and abs(difference) > allowed:
-                yield row, column, allowed
-        difference = row.difference("[1/2,8]")
-        if row.network in FOVEATED and difference is not None and difference < -NOT_BELOW:
-            yield row, "[1/2,8]", NOT_BELOW
+        for column, allowed in TOLERANCES[row.network].items():
+            difference = row.difference(column)
+            assert difference is not None  # the paper has these rows, and no run is missing
+            off = -difference if column == "[1/2,8]" else abs(difference)
+            if off > (1.0 if (row.network, row.train) == ("fovconc", "tr14") else allowed):
+                yield row, column
 
 
 def _near(results: Results, network: NetworkName) -> Checked:
     rows = [_row(results, network, train) for train in TRAINED]
-    outside = [(row, column) for row, column, _ in deviations(results) if row.network == network]
+    outside = [(row, column) for row, column in deviations(results) if row.network == network]
     shown = outside or [(row, "[1,4]") for row in rows]
     numbers = (f"{row.train} {column} {row.difference(column):+.2f}" for row, column in shown)
     return not outside, ("outside: " if outside else "") + ", ".join(numbers)

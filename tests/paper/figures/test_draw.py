@@ -4,13 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 from helpers.made_up import made_up, write
 
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.paper.experiments import EXPERIMENTS, experiment
 from scalechannels.paper.figures.draw import IMAGES, draw, draw_panels, save, with_pictures
-from scalechannels.paper.figures.image_files import CODE_FILE, FILES, make_pictures, read_strip, write_strip
+from scalechannels.paper.figures.image_files import CODE_FILE, FILES, read_strip
 from scalechannels.paper.recipes import few
 from scalechannels.paper.results import PICTURES, RUNS, Results
 
@@ -78,14 +77,6 @@ def test_selection_shows_sizes_across_and_channels_upwards(tmp_path: Path) -> No
     assert panel.title in axes.get_title()
 
 
-def test_a_strip_of_images_comes_back(tmp_path: Path) -> None:
-    images = (torch.arange(2 * 3 * 3 * 8 * 8) % 256).view(2, 3, 3, 8, 8) / 255
-    write_strip(tmp_path / "strip.png", images)
-    assert torch.allclose(read_strip(tmp_path / "strip.png", 8), images)
-    write_strip(tmp_path / "grey.png", images[:, :, :1])
-    assert torch.allclose(read_strip(tmp_path / "grey.png", 8), images[:, :, :1])
-
-
 def test_the_committed_pictures_are_drawn() -> None:
     for id, count in {"figure2": 6, "figure4": 17, "figure14": 18}.items():
         figure = draw(id, Results(CLONE / RUNS))
@@ -114,13 +105,6 @@ def test_the_code_shows_the_winning_class_at_three_sizes(tmp_path: Path) -> None
         x, y = axes.get_lines()[0].get_data()
         peaks.append(float(x[list(y).index(max(y))]))
     assert peaks == [1.0, 2.0, 4.0]
-
-
-def test_pictures_that_are_there_are_not_made_again(tmp_path: Path) -> None:
-    (tmp_path / "mnist.png").write_bytes(b"")
-    said: list[str] = []
-    make_pictures([experiment("figure4"), experiment("table1")], tmp_path, tmp_path, "cpu", {}, said.append)
-    assert said == []
 
 
 def test_panels_can_stand_alone_and_files_are_png_and_svg(tmp_path: Path) -> None:
