@@ -1,10 +1,15 @@
 """Pages escape what they are given, get all that they name, and load nothing."""
 
+import base64
+import io
+import math
 from pathlib import Path
 
 import jinja2
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import scalechannels.report
 from scalechannels.report import page
@@ -48,16 +53,10 @@ def test_a_name_that_a_template_does_not_get_is_an_error(template) -> None:
         template("{{ missing }}")
 
 
-def test_an_image_becomes_a_data_address_with_its_pixels() -> None:
-    import base64
-    import io
-
-    import numpy as np
-    from PIL import Image
-
+def test_an_image_becomes_a_data_address_with_its_pixels(template) -> None:
     for shape in ((4, 6), (3, 4, 6)):
-        image = torch.linspace(-0.1, 1.1, 72)[: 4 * 6 * (len(shape) * 2 - 3)].view(shape)
-        kind, data = page.png(image).split(",")
+        image = torch.linspace(-0.1, 1.1, math.prod(shape)).view(shape)
+        kind, data = template("{{ image|png }}", image=image).split(",")
         assert kind == "data:image/png;base64"
         with Image.open(io.BytesIO(base64.b64decode(data))) as opened:
             found = np.asarray(opened) / 255

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 
 from scalechannels.files import atomic_path
 from scalechannels.paper.experiments import EXPERIMENTS, experiment
-from scalechannels.paper.figures.curves import draw_curves
 from scalechannels.paper.figures.image_files import FILES
 from scalechannels.paper.figures.images import cifar_figure, code_figure, mnist_figure, windows_figure
-from scalechannels.paper.figures.selection import draw_selection
+from scalechannels.paper.figures.panels import draw_curves, draw_selection
 from scalechannels.paper.recipes import Experiment
 from scalechannels.paper.results import PICTURES, Results
 from scalechannels.report.theme import INK, PANEL, SOFT

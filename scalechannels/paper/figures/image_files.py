@@ -24,7 +24,6 @@ FILES = {"figure2": MNIST_FILE, "figure4": MNIST_FILE, "figure14": CIFAR_FILE, "
 DIGIT = 1
 """Which test digit is shown: the second one, a 2, as in the paper's illustration."""
 CIFAR_SHOWN = ("frog", "truck")
-GREY = 0.763  # MNIST Large Scale lies in ±this
 
 
 def make_pictures(
@@ -36,11 +35,13 @@ def make_pictures(
     say: Callable[[str], None],
 ) -> None:
     """Make what these experiments show and is not there yet."""
+    from scalechannels.data.pictures import as_shown
+
     for experiment in experiments:
         if experiment.id not in FILES or (path := folder / FILES[experiment.id]).exists():
             continue
         if path.name == MNIST_FILE:
-            write_strip(path, (mnist_samples(options.get("root")) + GREY) / (2 * GREY))
+            write_strip(path, as_shown(mnist_samples(options.get("root"))))
         elif path.name == CIFAR_FILE:
             write_strip(path, cifar_samples(options.get("root")))
         else:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
-from scalechannels.paper.figures.image_files import GREY, read_strip
+from scalechannels.paper.figures.image_files import read_strip
 from scalechannels.report.theme import INK, LINE, PANEL, SOFT, fraction, size_axis
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def windows_figure(path: Path) -> Figure:
 
     digit = read_strip(path, 112)[0, MNIST_SIZES.index(2.0)]  # (1, 112, 112)
     grid = ScaleGrid(0.5, 8, ratio=2)
-    windows = Foveate(grid)(digit[None] * 2 * GREY - GREY)[0, :, 0]  # (S, 28, 28)
+    windows = Foveate(grid)(digit[None])[0, :, 0]  # (S, 28, 28)
     figure = _figure(2.1)
     plots = figure.subplots(1, 1 + len(grid), width_ratios=[1.35] + [1] * len(grid))
     for plot in plots:
@@ -69,7 +69,7 @@ def windows_figure(path: Path) -> Figure:
         if side <= 112:
             corner = (111 - side) / 2
             plots[0].add_patch(Rectangle((corner, corner), side, side, fill=False, edgecolor=colour, lw=1.6))
-        plot.imshow(window.numpy(), cmap="gray", vmin=-GREY, vmax=GREY, interpolation="nearest")
+        plot.imshow(window.numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
         plot.add_patch(Rectangle((-0.5, -0.5), 28, 28, fill=False, edgecolor=colour, lw=2.5))
         plot.set_title(f"σ = {fraction(sigma)}: {side:g} pixels as 28", fontsize=8, color=SOFT, pad=3)
     return figure

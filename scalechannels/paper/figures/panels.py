@@ -1,14 +1,15 @@
-"""Figures of curves: accuracy against the size of the test, or against the number of training samples."""
+"""One panel of a figure: curves of accuracy, or a histogram of selected scales."""
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
-from scalechannels.paper.recipes import Curve, Experiment, Panel
+from scalechannels.paper.recipes import Curve, Experiment, Panel, scales_of
 from scalechannels.paper.results import Results
 from scalechannels.paper.tables import curve_means
-from scalechannels.report.theme import FIRST, INK, LINE, PANEL, SECOND, SOFT, bare, size_axis
+from scalechannels.report.theme import FIRST, INK, LINE, PANEL, SECOND, SOFT, bare, cell_ticks, size_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +22,7 @@ GREY = (DASHED, (0, (1, 1.2)), (0, (7, 2, 1.5, 2)))
 
 
 def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> None:
-    """One panel; curves without results are named in the legend as missing."""
+    """Accuracy against the size of the test or the number of samples; the legend names what is missing."""
     if one.renderer == "samples":
         _sample_axis(axes, panel)
     elif panel.curves[0].configs[0].data.name == "cifar10":
@@ -40,7 +41,7 @@ def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> 
     axes.set_axisbelow(True)
     drawn = [_draw(axes, results, one, curve, place) for place, curve in enumerate(panel.curves)]
     if not any(drawn):
-        no_results(axes)
+        _no_results(axes)
     legend = axes.legend(
         loc="upper center",
         bbox_to_anchor=(0.5, -0.2),  # below the axis: curves of this kind leave no corner free
@@ -57,7 +58,32 @@ def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> 
             text.set_color(SOFT)
 
 
-def no_results(axes: Axes) -> None:
+def draw_selection(axes: Axes, results: Results, one: Experiment, panel: Panel) -> None:
+    """Test sizes across, channels upwards, darker where a channel gives more, the mean over seeds.
+
+    As in the paper, the grey levels of each histogram go from its smallest to its largest share.
+    """
+    (curve,) = panel.curves
+    found = [result.selection for result in results.of(curve)]
+    axes.set_facecolor(PANEL)
+    axes.set_xlabel("size of the test digits", color=SOFT)
+    axes.set_ylabel("scale channel σ", color=SOFT)
+    bare(axes, labelsize=9, pad=4)
+    if not found:
+        axes.set_xticks([])
+        axes.set_yticks([])
+        _no_results(axes)
+        return
+    sizes, scales = sorted(found[0]), scales_of(curve.configs[0])
+    shares = [
+        [fmean(seed[size][channel] for seed in found) for size in sizes] for channel in range(len(scales))
+    ]  # (channels, sizes)
+    axes.imshow(shares, cmap="gray_r", origin="lower", interpolation="nearest", aspect="auto")
+    cell_ticks(axes.xaxis, sizes)
+    cell_ticks(axes.yaxis, scales)
+
+
+def _no_results(axes: Axes) -> None:
     axes.text(0.5, 0.5, "no results yet", color=SOFT, ha="center", va="center", transform=axes.transAxes)
 
 
