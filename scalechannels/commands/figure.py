@@ -20,18 +20,18 @@ def figure(
     out: Annotated[Path, Parameter(help="The folder that gets a PNG and an SVG of each.")] = Path("figures"),
     results: ResultsFolder = None,
 ) -> None:
-    """Draw figures of the paper as PNG and SVG. Only reads results; what is missing is named in the picture.
+    """Draw figures of the paper as PNG and SVG, from results; what is missing is named in the picture.
 
     Examples: scalechannels figure 5; scalechannels figure all --out figures
     """
-    from scalechannels.paper.figures.all_figures import draw, save, with_pictures
+    from scalechannels.paper.figures.draw import draw, save, with_pictures
     from scalechannels.paper.results import known_results
 
     known = known_results(results)
     named = [f"figure{id}" if id.isdecimal() else id for id in ids]
     wanted = [one.id for one in with_pictures()] if "all" in named else named
     for id in wanted:
-        for path in save(draw(id, known.folder.parent, known), out / id):
+        for path in save(draw(id, known), out / id):
             print(path)
     for fault in known.faults.values():
         print(f"not used: {fault}", file=sys.stderr)

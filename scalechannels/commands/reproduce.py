@@ -27,7 +27,7 @@ def reproduce(
         int | None, Parameter(help="How many seeds; by default 3 for the tables and 1 for most figures.")
     ] = None,
     only: Annotated[
-        tuple[PaperNetwork, ...], Parameter(help="Runs of these networks alone, such as fovavg fovmax.")
+        tuple[PaperNetwork, ...], Parameter(help="Only runs of these networks, such as fovavg fovmax.")
     ] = (),
     show: Annotated[
         bool, Parameter(name="--list", help="List what is missing, and do nothing.", negative=())
@@ -39,8 +39,8 @@ def reproduce(
 ) -> None:
     """Train what a table or figure of the paper lacks, and nothing twice; keep the results as JSON.
 
-    Stopped or killed, the same command goes on. A result that is damaged or of another configuration than its
-    name says is named and done anew. On a GPU runs of one shape are trained together.
+    Stopped or killed, the same command resumes. A result that is damaged or of another configuration than its
+    name says is reported and done again. On a GPU runs of one shape are trained together.
 
     Examples: scalechannels reproduce table1 --only cnn; scalechannels reproduce all --list
     """

@@ -8,20 +8,19 @@ the same name and exists once. Numbers of tables and figures are the paper's.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from functools import partial
 
+from scalechannels.paper import panels
+from scalechannels.paper.panels import CIFAR_SHOWN, CLOSE_UP, SCALE_CHANNELS, curve, panel
 from scalechannels.paper.recipes import (
     EQUAL_BLUR,
     NETWORKS,
     OURS,
     ROOT2,
-    ROOT4,
-    SAMPLES,
     SINGLE,
     TRAINED,
-    Curve,
     Experiment,
-    Panel,
+    Train,
     all_sizes,
     better,
     better_cifar,
@@ -31,347 +30,256 @@ from scalechannels.paper.recipes import (
     mnist,
     normed,
     residual_cifar,
+    unnormed,
 )
-from scalechannels.training.config import NetworkName, RunConfig
-
-SCALE_CHANNELS: tuple[NetworkName, ...] = ("fovavg", "fovmax", "swmax", "fovconc")
 
 
-def _curve(label: str, *configs: RunConfig, **drawn: Any) -> Curve:
-    return Curve(label, configs, **drawn)
+def _ranking(number: int, over: str, trains: tuple[Train, ...]) -> Experiment:
+    trained = "trained on one size" if trains == SINGLE else "trained on sizes in [1,4]"
+    title = f"Ranking: {trained}, sizes in {over}"
+    return Experiment(f"table{number}", title, "ranking", panels.table(*trains), seeds=3, over=over)
 
 
-def _by_size(name: NetworkName, label: str = "{}", **drawn: Any) -> tuple[Curve, ...]:
-    return tuple(
-        _curve(label.format(train), main(name, train), colour=place, **drawn)
-        for place, train in enumerate(SINGLE)
-    )
-
-
-MAIN = tuple(
-    Panel(title, tuple(_curve(train, main(name, train)) for train in TRAINED))
-    for name, title in NETWORKS.items()
-)
-SINGLE_SCALE = tuple(
-    Panel(title, tuple(_curve(train, main(name, train)) for train in SINGLE))
-    for name, title in NETWORKS.items()
-)
-MULTI_SCALE = tuple(_curve(title, main(name, "tr14")) for name, title in NETWORKS.items())
-CHANNEL_RANGES: dict[str, tuple[float, float]] = {
-    "[√2, 2√2]": (ROOT2, 2 * ROOT2),
-    "[1, 4]": (1.0, 4.0),
-    "[1/√2, 4√2]": (1 / ROOT2, 4 * ROOT2),
-    "[1/2, 8]": (0.5, 8.0),
-}
-RATIOS: dict[str, float] = {"2²": 4.0, "2": 2.0, "2^(1/2)": ROOT2, "2^(1/4)": ROOT4}
-
-
-def _range_panel(name: NetworkName) -> Panel:
-    curves = (
-        _curve(label, mnist(name, "tr2", low=low, high=high, ratio=ROOT2))
-        for label, (low, high) in CHANNEL_RANGES.items()
-    )
-    return Panel(f"The {NETWORKS[name]} network", tuple(curves))
-
-
-def _density_panel(name: NetworkName, shown: tuple[float, float] = (0.0, 100.0)) -> Panel:
-    curves = (  # a ratio has the same colour in each panel, the first ones without FovConc's own
-        _curve(f"ratio {label}", mnist(name, "tr2", ratio=ratio), colour=place % 4)
-        for place, (label, ratio) in enumerate(RATIOS.items(), start=3)
-        if ratio < 4 or name == "fovconc"
-    )
-    return Panel(f"The {NETWORKS[name]} network", tuple(curves), shown)
-
-
-def _selection_panels(*names: NetworkName, **options: Any) -> tuple[Panel, ...]:
-    return tuple(
-        Panel(
-            f"{NETWORKS[name]} network trained for size {train[2:]}",
-            (_curve(train, mnist(name, train, **options)),),
-        )
-        for train in SINGLE
-        for name in names
-    )
-
-
-def _cifar_panel(name: NetworkName) -> Panel:
-    if name == "cnn":
-        return Panel("Standard CNN", (_curve("CNN", cifar("cnn")),), (20.0, 100.0))
-    curves = (
-        _curve(f"{channels} channels, ratio {label}", cifar(name, ratio))
-        for channels, label, ratio in ((3, "2", 2.0), (5, "2^(1/2)", ROOT2), (9, "2^(1/4)", ROOT4))
-    )
-    return Panel(f"The {NETWORKS[name]} network", tuple(curves), (20.0, 100.0))
-
-
-def _ranking(number: int, what: str, over: str, single: bool) -> Experiment:
-    panels = SINGLE_SCALE if single else tuple(Panel(curve.label, (curve,)) for curve in MULTI_SCALE)
-    title = f"Ranking: {what}, sizes in {over}"
-    return Experiment(f"table{number}", title, f"Table {number}", "ranking", panels, seeds=3, over=over)
-
-
-def _pretrained(name: NetworkName) -> Panel:
-    return Panel(
-        f"The {NETWORKS[name]} network",
-        (
-            _curve("trained from scratch", main(name, "tr2"), reference=True),
-            _curve("pretrained channel", mnist(name, "tr2", pretrained=2.0)),
-        ),
-    )
-
-
+MULTI_SCALE = tuple(curve(title, main(name, "tr14")) for name, title in NETWORKS.items())
 EXPERIMENTS: tuple[Experiment, ...] = (
-    Experiment("table1", "Accuracy over ranges of test sizes", "Table 1", "table", MAIN, seeds=3),
-    _ranking(2, "trained on one size", "[1,4]", single=True),
-    _ranking(3, "trained on sizes in [1,4]", "[1,4]", single=False),
-    _ranking(4, "trained on one size", "[1/2,4]", single=True),
-    _ranking(5, "trained on sizes in [1,4]", "[1/2,4]", single=False),
-    Experiment("figure2", "Foveated windows of one digit", "Figure 2", "windows"),
+    Experiment("table1", "Accuracy over ranges of test sizes", "table", panels.table(*TRAINED), seeds=3),
+    _ranking(2, "[1,4]", SINGLE),
+    _ranking(3, "[1,4]", ("tr14",)),
+    _ranking(4, "[1/2,4]", SINGLE),
+    _ranking(5, "[1/2,4]", ("tr14",)),
+    Experiment(
+        "figure2",
+        "Foveated windows of one digit",
+        "windows",
+        caption="Every channel sees the image through a window of the same number of pixels: small windows "
+        "at full resolution, large ones at reduced resolution.",
+    ),
     Experiment(
         "figure3",
         "The output code shifts along the scale axis",
-        "Figure 3",
         "code",
-        (Panel("FovMax", (_curve("tr2", main("fovmax", "tr2")),)),),
+        (panel("FovMax", curve("tr2", main("fovmax", "tr2"))),),
+        "As the digit grows, the code moves up the scale axis and keeps its shape, so that its maximum "
+        "(dashed) stays. The dotted line is the size of the digit.",
     ),
-    Experiment("figure4", "Samples of MNIST Large Scale", "Figure 4", "pictures"),
+    Experiment(
+        "figure4",
+        "Samples of MNIST Large Scale",
+        "pictures",
+        caption="One test digit at the 17 sizes. From size 4 on, the image may show only a part of it.",
+    ),
     Experiment(
         "figure5",
         "Generalisation from one training size",
-        "Figure 5",
         "curves",
         (
-            Panel("Standard CNN", _by_size("cnn")),
-            Panel("The FovConc network", _by_size("fovconc")),
-            Panel(
+            panels.network_panel("cnn", *panels.by_size("cnn")),
+            panels.network_panel("fovconc", *panels.by_size("fovconc")),
+            panel(
                 "The FovMax and FovAvg networks",
-                (*_by_size("fovavg", "FovAvg {}"), *_by_size("fovmax", "FovMax {}", dashed=True)),
+                *panels.by_size("fovavg", "FovAvg {}"),
+                *panels.by_size("fovmax", "FovMax {}", dashed=True),
             ),
-            Panel("The SWMax network", _by_size("swmax")),
+            panels.network_panel("swmax", *panels.by_size("swmax")),
         ),
+        "Trained on one size, tested on all. Bands are standard deviations over seeds.",
         seeds=3,
     ),
     Experiment(
         "figure6",
         "Dependency on the range of the scale channels",
-        "Figure 6",
         "curves",
-        tuple(map(_range_panel, SCALE_CHANNELS)),
+        tuple(map(panels.by_range, SCALE_CHANNELS)),
+        "Channels of ratio √2 over four ranges, trained on size 2.",
     ),
     Experiment(
         "figure7",
         "Dependency on the density of the scale channels",
-        "Figure 7",
         "curves",
-        tuple(map(_density_panel, SCALE_CHANNELS)),
+        tuple(map(panels.by_ratio, SCALE_CHANNELS)),
+        "Channels on [1/2, 8] with different ratios between neighbours, trained on size 2.",
     ),
     Experiment(
         "figure8",
         "Density of the scale channels, close-up",
-        "Figure 8",
         "curves",
-        (_density_panel("fovavg", (94.0, 100.0)), _density_panel("fovmax", (94.0, 100.0))),
+        (panels.by_ratio("fovavg", CLOSE_UP), panels.by_ratio("fovmax", CLOSE_UP)),
+        "The same as Figure 7 for FovAvg and FovMax, close up.",
     ),
     Experiment(
         "figure9",
         "The CNN trained on a range of sizes",
-        "Figure 9",
         "curves",
         (
-            Panel(
-                "Standard CNN",
-                (
-                    *_by_size("cnn", reference=True),
-                    _curve("trained on [1, 2]", mnist("cnn", (1.0, 2.0)), colour=0),
-                    _curve("trained on [2, 4]", mnist("cnn", (2.0, 4.0)), colour=1),
-                ),
+            panels.network_panel(
+                "cnn",
+                *panels.by_size("cnn", reference=True),
+                curve("trained on [1, 2]", mnist("cnn", (1.0, 2.0)), colour=0),
+                curve("trained on [2, 4]", mnist("cnn", (2.0, 4.0)), colour=1),
             ),
         ),
+        "Training on a range of sizes helps inside the range alone.",
     ),
     Experiment(
         "figure10",
         "Multi-scale training",
-        "Figure 10",
         "curves",
         (
-            Panel("Trained on sizes in [1, 4]", MULTI_SCALE),
-            Panel("The same, zoomed in", MULTI_SCALE, (94, 100)),
+            panel("Trained on sizes in [1, 4]", *MULTI_SCALE),
+            panel("The same, zoomed in", *MULTI_SCALE, shown=CLOSE_UP),
         ),
+        "Trained on sizes in [1, 4], 17 channels on [1/2, 8].",
         seeds=3,
     ),
     Experiment(
         "figure11",
         "Fewer training samples",
-        "Figure 11",
         "samples",
         (
-            Panel(
+            panel(
                 "Trained and tested on sizes in [1, 4]",
-                tuple(
-                    _curve(title, *(few(name, samples) for samples in SAMPLES))
-                    for name, title in NETWORKS.items()
-                ),
-                (50.0, 100.0),
+                *(panels.by_samples(title, partial(few, name)) for name, title in NETWORKS.items()),
+                shown=(50.0, 100.0),
             ),
         ),
+        "Trained and tested on sizes in [1, 4]; 12,500 steps of 16 images for every size of training set.",
         tested=((1.0, 4.0),),
     ),
     Experiment(
         "figure12",
         "Selected scales of FovAvg and FovMax",
-        "Figure 12",
         "selection",
-        _selection_panels("fovavg", "fovmax"),
+        panels.selected_scales("fovavg", "fovmax"),
+        "The share of each channel in the winning class, darker for more. Mean over seeds.",
     ),
     Experiment(
         "figure13",
         "Selected scales of FovConc and SWMax",
-        "Figure 13",
         "selection",
-        _selection_panels("fovconc", "swmax"),
+        panels.selected_scales("fovconc", "swmax"),
+        "The same for the networks that are not scale invariant, with 17 channels.",
     ),
-    Experiment("figure14", "Samples of rescaled CIFAR-10", "Figure 14", "pictures"),
+    Experiment(
+        "figure14",
+        "Samples of rescaled CIFAR-10",
+        "pictures",
+        caption="Two test images at the nine factors, continued by mirroring below 1.",
+    ),
     Experiment(
         "figure15",
         "Rescaled CIFAR-10",
-        "Figure 15",
         "curves",
-        tuple(_cifar_panel(name) for name in ("cnn", "fovconc", "fovavg", "fovmax")),
+        tuple(panels.cifar(name) for name in ("cnn", "fovconc", "fovavg", "fovmax")),
+        "Trained on the original images, tested on rescaled ones.",
     ),
     Experiment(
         "batch-norm",
         "SWMax with batch norm",
-        "Section 6.2, footnote",
         "curves",
         (
-            Panel(
+            panel(
                 "SWMax, 5 channels on [1, 4], trained on size 2",
-                (
-                    _curve(
-                        "without batch norm",
-                        mnist("swmax", "tr2", low=1.0, high=4.0, ratio=ROOT2),
-                        reference=True,
-                    ),
-                    _curve("joint over the channels", normed("joint")),
-                    _curve("one for each channel", normed("each")),
-                ),
+                curve("without batch norm", unnormed(), reference=True),
+                curve("joint over the channels", normed("joint")),
+                curve("one for each channel", normed("each")),
             ),
         ),
+        "The paper reports that both ways of batch norm impair SWMax.",
+        where="Section 6.2, footnote",
     ),
     Experiment(
         "single-channel",
         "A single scale channel",
-        "Section 6.2",
         "curves",
         (
-            Panel(
+            panel(
                 "Trained on size 2",
-                (
-                    _curve("FovMax, 17 channels", main("fovmax", "tr2"), reference=True),
-                    _curve("one channel, σ = 2", mnist("fovmax", "tr2", low=2.0, high=2.0)),
-                ),
+                curve("FovMax, 17 channels", main("fovmax", "tr2"), reference=True),
+                curve("one channel, σ = 2", mnist("fovmax", "tr2", low=2.0, high=2.0)),
             ),
         ),
+        "One channel knows the size that it was trained on, and hardly any other.",
+        where="Section 6.2",
     ),
     Experiment(
         "pretrained",
         "Pretrained channels, not trained from scratch",
-        "Sections 5.2 and 6.2, footnote",
         "curves",
-        tuple(_pretrained(name) for name in ("fovavg", "fovmax", "swmax")),
+        tuple(panels.pretrained(name) for name in ("fovavg", "fovmax", "swmax")),
+        "The weights of one channel, trained alone, in all channels.",
+        where="Sections 5.2 and 6.2, footnote",
     ),
     Experiment(
         "beyond",
         "Ours, and what one would do instead of scale channels",
-        OURS,
         "table",
         (
-            Panel("FovLSE", tuple(_curve(train, main("fovlse", train)) for train in TRAINED)),
-            Panel("FovLSE+", tuple(_curve(train, better(train)) for train in SINGLE)),
-            Panel("FovLSE+, shifts", tuple(_curve(train, better(train, shifts=1)) for train in SINGLE)),
-            Panel(
-                "FovLSE+, wide, shifts",
-                tuple(_curve(train, better(train, width=2, shifts=1)) for train in SINGLE),
-            ),
-            Panel("CNN, all sizes", (_curve("tr[1/2,8]", all_sizes()),)),
-            Panel(
-                "CNN, averaged",
-                tuple(_curve(train, mnist("cnn", train, average_scales=True)) for train in SINGLE),
-            ),
+            panels.by_train("FovLSE", partial(main, "fovlse"), TRAINED),
+            panels.by_train("FovLSE+", better),
+            panels.by_train("FovLSE+, shifts", partial(better, shifts=1)),
+            panels.by_train("FovLSE+, wide, shifts", partial(better, width=2, shifts=1)),
+            panel("CNN, all sizes", curve("tr[1/2,8]", all_sizes())),
+            panels.by_train("CNN, averaged", partial(mnist, "cnn", average_scales=True)),
         ),
         seeds=3,
+        where=OURS,
     ),
     Experiment(
         "beyond-sizes",
         "Generalisation from one training size: ours",
-        OURS,
         "curves",
-        tuple(
-            Panel(
-                f"Trained on size {TRAINED[train][0]:g}",
-                (
-                    _curve("FovAvg", main("fovavg", train), reference=True),
-                    _curve("FovMax", main("fovmax", train), reference=True),
-                    _curve("FovLSE+", better(train)),
-                    _curve("FovLSE+, wide, shifts", better(train, width=2, shifts=1)),
-                    _curve("CNN, all sizes", all_sizes()),
-                ),
-                (95.0, 100.0),
-            )
-            for train in SINGLE
-        ),
+        tuple(map(panels.ours, SINGLE)),
+        "Close-up of Figure 5 with our networks, and the plain CNN that was trained on all sizes.",
         seeds=3,
+        where=OURS,
     ),
     Experiment(
         "beyond-few",
         "Fewer training samples: ours",
-        OURS,
         "samples",
         (
-            Panel(
+            panel(
                 "Trained and tested on sizes in [1, 4]",
-                (
-                    _curve("FovAvg", *(few("fovavg", samples) for samples in SAMPLES), reference=True),
-                    _curve("FovLSE+", *(better("tr14", samples) for samples in SAMPLES)),
-                ),
-                (80.0, 100.0),
+                panels.by_samples("FovAvg", partial(few, "fovavg"), reference=True),
+                panels.by_samples("FovLSE+", partial(better, "tr14")),
+                shown=(80.0, 100.0),
             ),
         ),
+        "What our network gains from few training images; not in the paper.",
         seeds=3,
         tested=((1.0, 4.0),),
+        where=OURS,
     ),
     Experiment(
         "beyond-cifar",
         "Rescaled CIFAR-10: ours",
-        OURS,
         "curves",
         (
-            Panel(
+            panel(
                 "Trained on the original images, 5 channels",
-                (
-                    _curve("FovAvg", cifar("fovavg", ROOT2), reference=True),
-                    _curve("FovLSE+", better_cifar()),
-                ),
-                (20.0, 100.0),
+                curve("FovAvg", cifar("fovavg", ROOT2), reference=True),
+                curve("FovLSE+", better_cifar()),
+                shown=CIFAR_SHOWN,
             ),
-            Panel(
+            panel(
                 "Residual backbone, mirrored and shifted",
-                (
-                    _curve("FovAvg", residual_cifar("fovavg"), reference=True),
-                    _curve("FovLSE+", residual_cifar("fovlse")),
-                    _curve("CNN", residual_cifar("cnn")),
-                ),
-                (20.0, 100.0),
+                curve("FovAvg", residual_cifar("fovavg"), reference=True),
+                curve("FovLSE+", residual_cifar("fovlse")),
+                curve("CNN", residual_cifar("cnn")),
+                shown=CIFAR_SHOWN,
             ),
         ),
+        "Figure 15 with our network; not in the paper.",
         seeds=3,
+        where=OURS,
     ),
     Experiment(
         "equal-blur",
         "Selected scales of FovMax with equalised blur",
-        "Section 6.9, footnote",
         "selection",
-        _selection_panels("fovmax", blur=EQUAL_BLUR),
+        panels.selected_scales("fovmax", blur=EQUAL_BLUR),
+        "FovMax with the same blur in all channels, which the paper proposes in a footnote.",
+        where="Section 6.9, footnote",
     ),
 )
 

@@ -1,6 +1,6 @@
 """What an experiment is made of, and the configurations that the paper's experiments vary.
 
-The configurations are those of the paper; where it leaves something open, the choice is said here:
+The configurations are those of the paper; where it leaves something open, the choice is stated here:
 - few samples: the recipe for 10,000 images, which come as often as needed: 20 epochs of 625 steps for every
   size of the training set.
 - SWMax with batch norm has 5 channels, ratio √2 on [1, 4], as the network without that it is compared with,
@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from scalechannels.scales import ScaleGrid
 from scalechannels.training.config import (
     DataConfig,
     NetworkConfig,
@@ -39,7 +40,7 @@ SAMPLES = (100, 300, 1_000, 3_000, 10_000)
 EPOCH_IMAGES = 10_000
 EQUAL_BLUR = 2 / 3
 OURS = "not in the paper"
-"""Where an experiment stands that is our own."""
+"""Where our own experiments stand."""
 
 
 @dataclass(frozen=True)
@@ -74,15 +75,25 @@ class Experiment:
 
     id: str
     title: str
-    place: str
-    """Where it stands in the paper."""
     renderer: Renderer
     panels: tuple[Panel, ...] = ()
+    caption: str = ""
     seeds: int = 1
     tested: tuple[tuple[float, float], ...] = ()
     """Test sets with all sizes of a range, beside those at every single size."""
     over: str = ""
     """The range of test sizes that a ranking is about."""
+    where: str = ""
+    """Its section, where it has no number of its own."""
+
+    @property
+    def place(self) -> str:
+        """Where it stands in the paper: Figure 5."""
+        return self.where or self.id.capitalize().replace("Table", "Table ").replace("Figure", "Figure ")
+
+    @property
+    def is_table(self) -> bool:
+        return self.renderer in ("table", "ranking")
 
     def runs(self, seeds: int | None = None) -> tuple[RunConfig, ...]:
         """Its runs, each once, by default with its own number of seeds."""
@@ -97,8 +108,17 @@ def seeded(config: RunConfig, seed: int) -> RunConfig:
     return replace(config, training=replace(config.training, seed=seed))
 
 
-def whole(config: RunConfig) -> RunConfig:
+def scales_of(config: RunConfig) -> list[float]:
+    """The scales of a network's channels; the plain CNN has one view."""
+    network = config.resolve().network
+    assert network.low is not None
+    assert network.high is not None
+    return [1.0] if network.name == "cnn" else list(ScaleGrid(network.low, network.high, ratio=network.ratio))
+
+
+def _run(data: DataConfig, network: NetworkConfig, training: TrainingConfig | None = None) -> RunConfig:
     """The recipe in place of every None, so that equal runs are equal; the precision is the device's."""
+    config = RunConfig(data, network, training or TrainingConfig())
     resolved = config.resolve()
     return replace(resolved, training=replace(resolved.training, precision=config.training.precision))
 
@@ -106,7 +126,7 @@ def whole(config: RunConfig) -> RunConfig:
 def mnist(name: NetworkName, train: Train | tuple[float, ...], **network: Any) -> RunConfig:
     """A run on MNIST Large Scale by the paper's recipe."""
     sizes = TRAINED[train] if isinstance(train, str) else train
-    return whole(RunConfig(DataConfig("mnist", sizes), NetworkConfig(name, **network)))
+    return _run(DataConfig("mnist", sizes), NetworkConfig(name, **network))
 
 
 def main(name: NetworkName, train: Train) -> RunConfig:
@@ -115,76 +135,62 @@ def main(name: NetworkName, train: Train) -> RunConfig:
     return mnist(name, train, **narrow)
 
 
-def better(train: Train, samples: int | None = None, *, width: int = 1, shifts: int = 0) -> RunConfig:
-    """FovLSE with what won on the validation set: see docs/beyond.md."""
-    images = None if samples is None else EPOCH_IMAGES
-    return whole(
-        RunConfig(
-            DataConfig("mnist", TRAINED[train], samples=samples),
-            NetworkConfig("fovlse", antialias=True, width=width, shifts=shifts),
-            TrainingConfig(smoothing=0.1, average=0.999, visible=0.5, images=images),
-        )
-    )
-
-
-def all_sizes() -> RunConfig:
-    """The plain CNN with augmentation by scale: every image at another size in each epoch."""
-    return whole(RunConfig(DataConfig("mnist", (0.5, 8.0), redraw=True), NetworkConfig("cnn")))
-
-
 def few(name: NetworkName, samples: int) -> RunConfig:
     """A run on few digits of sizes in [1, 4]."""
-    return whole(
-        RunConfig(
-            DataConfig("mnist", TRAINED["tr14"], samples=samples),
-            NetworkConfig(name),
-            TrainingConfig(images=EPOCH_IMAGES),
-        )
-    )
+    data = DataConfig("mnist", TRAINED["tr14"], samples=samples)
+    return _run(data, NetworkConfig(name), TrainingConfig(images=EPOCH_IMAGES))
 
 
-def cifar(name: NetworkName, ratio: float = ROOT4) -> RunConfig:
-    return whole(RunConfig(DataConfig("cifar10"), NetworkConfig(name, ratio=ratio)))
-
-
-def better_cifar() -> RunConfig:
-    """FovLSE with what won on the validation images of CIFAR-10, 5 channels: see docs/beyond.md."""
-    return whole(
-        RunConfig(
-            DataConfig("cifar10"),
-            NetworkConfig("fovlse", ratio=ROOT2, antialias=True),
-            TrainingConfig(smoothing=0.1, average=0.999, visible=0.5, detail=0.5),
-        )
-    )
-
-
-def residual_cifar(name: Literal["cnn", "fovavg", "fovlse"]) -> RunConfig:
-    """A stronger backbone, and images that are mirrored and shifted in training, which the paper's are not.
-
-    FovLSE has what won. The others have what helps any network (smoothed targets, averaged weights, flips,
-    crops), so that it is not this which makes the difference.
-    """
-    ours = name == "fovlse"
-    learning: dict[str, Any] = {"visible": 0.5, "detail": 0.5} if ours else {}
-    return whole(
-        RunConfig(
-            DataConfig("cifar10"),
-            NetworkConfig(name, ratio=ROOT2, antialias=ours, backbone="residual", width=2),
-            TrainingConfig(
-                epochs=60,
-                period=60,
-                floor=0.0,
-                smoothing=0.1,
-                average=0.999,
-                flips=True,
-                crops=4,
-                **learning,
-            ),
-        )
-    )
+def unnormed() -> RunConfig:
+    """SWMax with 5 channels, that the two with batch norm are compared with."""
+    return mnist("swmax", "tr2", low=1.0, high=4.0, ratio=ROOT2)
 
 
 def normed(batch_norm: Literal["joint", "each"]) -> RunConfig:
     """SWMax with one of the two batch norms, 5 channels."""
     network = NetworkConfig("swmax", low=1.0, high=4.0, ratio=ROOT2, batch_norm=batch_norm)
-    return whole(RunConfig(DataConfig("mnist", TRAINED["tr2"]), network, TrainingConfig(rate=3e-3)))
+    return _run(DataConfig("mnist", TRAINED["tr2"]), network, TrainingConfig(rate=3e-3))
+
+
+def cifar(name: NetworkName, ratio: float = ROOT4) -> RunConfig:
+    return _run(DataConfig("cifar10"), NetworkConfig(name, ratio=ratio))
+
+
+def all_sizes() -> RunConfig:
+    """The plain CNN with augmentation by scale: every image at another size in each epoch."""
+    return _run(DataConfig("mnist", (0.5, 8.0), redraw=True), NetworkConfig("cnn"))
+
+
+def better(train: Train, samples: int | None = None, *, width: int = 1, shifts: int = 0) -> RunConfig:
+    """FovLSE with what won on the validation set: see docs/beyond.md."""
+    images = None if samples is None else EPOCH_IMAGES
+    return _run(
+        DataConfig("mnist", TRAINED[train], samples=samples),
+        NetworkConfig("fovlse", antialias=True, width=width, shifts=shifts),
+        TrainingConfig(smoothing=0.1, average=0.999, visible=0.5, images=images),
+    )
+
+
+def better_cifar() -> RunConfig:
+    """FovLSE with what won on the validation images of CIFAR-10, 5 channels: see docs/beyond.md."""
+    return _run(
+        DataConfig("cifar10"),
+        NetworkConfig("fovlse", ratio=ROOT2, antialias=True),
+        TrainingConfig(smoothing=0.1, average=0.999, visible=0.5, detail=0.5),
+    )
+
+
+def residual_cifar(name: Literal["cnn", "fovavg", "fovlse"]) -> RunConfig:
+    """A stronger backbone, trained with random flips and crops, which the paper does not use.
+
+    FovLSE has what won. The others have what helps any network (smoothed targets, averaged weights, flips,
+    crops), so that these do not make the difference.
+    """
+    ours = name == "fovlse"
+    own: dict[str, Any] = {"visible": 0.5, "detail": 0.5} if ours else {}
+    recipe = {"epochs": 60, "period": 60, "floor": 0.0, "smoothing": 0.1, "average": 0.999}
+    return _run(
+        DataConfig("cifar10"),
+        NetworkConfig(name, ratio=ROOT2, antialias=ours, backbone="residual", width=2),
+        TrainingConfig(flips=True, crops=4, **recipe, **own),  # type: ignore[arg-type]
+    )

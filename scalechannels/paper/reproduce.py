@@ -3,7 +3,7 @@
     reproduce(["table1", "figure5"], runs="runs", results="results")
 
 Runs of one shape are trained together on a GPU. Each group's results are stored as soon as it is done, so
-what is interrupted goes on: finished runs are not trained again, the others continue from their last epoch.
+what is interrupted resumes: finished runs are not trained again, the others continue from their last epoch.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def missing(
 ) -> list[RunConfig]:
     """The runs of these experiments that have no result to use, each once; what cannot be used is named.
 
-    For `beyond` those of table 1 are among them that cannot be compared with: see `without_errors`.
+    For `beyond` these include runs of table 1 that ours cannot be compared with: see `without_errors`.
 
     seeds   how many, by default each experiment's own number
-    only    of these networks alone
+    only    runs of these networks
     """
     wanted = dict.fromkeys(run for one in chosen(ids) for run in one.runs(seeds))
     known = Results(Path(results) / RUNS)
@@ -109,7 +109,7 @@ def reproduce(
     """
     import torch
 
-    from scalechannels.paper.pictures import make_pictures
+    from scalechannels.paper.figures.image_files import make_pictures
 
     say = say or _say
     began = time.perf_counter()

@@ -1,13 +1,13 @@
 """The paper's tables from results: its value beside ours, mean and standard deviation over seeds.
 
-Law: a figure is a mean over the seeds that are there, and says how many they are; nothing is shown for runs
+Law: a number is a mean over the seeds that are there, and says how many they are; nothing is shown for runs
 that are not. Limit: the standard deviation is that of a few seeds (n − 1 in the denominator).
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
@@ -15,22 +15,31 @@ from typing import Any, Literal
 from scalechannels.data.ranges import RANGES, mean_inside
 from scalechannels.paper.experiments import experiment
 from scalechannels.paper.published import COLUMNS, RANKINGS, TABLE1, TABLE1_MEANS
-from scalechannels.paper.recipes import NETWORKS, SINGLE, Curve, Experiment, Panel, Train
+from scalechannels.paper.recipes import NETWORKS, SINGLE, Curve, Experiment, Panel, scales_of
 from scalechannels.paper.results import Result, Results
-from scalechannels.scales import ScaleGrid
 from scalechannels.training.config import NetworkName, RunConfig
 
 Source = Literal["paper", "ours"]
 
 
 @dataclass(frozen=True)
-class Figure:
+class Mean:
     """A mean over seeds."""
 
     mean: float
     std: float | None
     """None for a single seed."""
     seeds: int
+
+
+def mean_of(values: Sequence[float]) -> Mean:
+    std = statistics.stdev(values) if len(values) > 1 else None
+    return Mean(statistics.fmean(values), std, len(values))
+
+
+def range_mean(result: Result, column: str) -> float:
+    """The mean over the test sizes of a range, both ends included."""
+    return mean_inside(result.accuracies, *RANGES[column])
 
 
 @dataclass(frozen=True)
@@ -42,7 +51,7 @@ class TableRow:
     train: str
     channels: int
     seeds: int
-    ours: dict[str, Figure]
+    ours: dict[str, Mean]
     """By range; empty where there are no results."""
     paper: dict[str, float] | None
     source: Source
@@ -61,18 +70,6 @@ class TableRow:
         return self.ours[column].mean - self.paper[column]
 
 
-def figure_of(values: Sequence[float]) -> Figure | None:
-    if not values:
-        return None
-    std = statistics.stdev(values) if len(values) > 1 else None
-    return Figure(statistics.fmean(values), std, len(values))
-
-
-def range_mean(result: Result, column: str) -> float:
-    """The mean over the test sizes of a range, both ends included."""
-    return mean_inside(result.accuracies, *RANGES[column])
-
-
 @lru_cache(maxsize=4)
 def main_table(results: Results) -> list[TableRow]:
     """Table 1: 25 rows of the paper, and below them those of ours that have results."""
@@ -82,60 +79,45 @@ def main_table(results: Results) -> list[TableRow]:
 
 
 def _rows(results: Results, panel: Panel, source: Source) -> list[TableRow]:
-    found = {curve.label: results.of(curve) for curve in panel.curves}
+    """A network's rows: one for each training set, and the mean over single training sizes as the fourth."""
     wanted = experiment("table1").seeds
-    rows: list[TableRow] = []
-    for curve in panel.curves:
-        config, here = curve.configs[0], found[curve.label]
+
+    def row(train: str, config: RunConfig, seeds: Sequence[Sequence[Result]]) -> TableRow:
+        """From, for each seed, the results whose means it averages."""
         name = config.network.name
-        published = TABLE1.get((name, curve.label)) if source == "paper" else None  # type: ignore[arg-type]
-        rows.append(
-            _row(panel, curve.label, config, [[result] for result in here], published, source, wanted)
+        published = TABLE1_MEANS.get(name) if train == "mean" else TABLE1.get((name, train))  # type: ignore
+        ours = {
+            column: mean_of([statistics.fmean(range_mean(r, column) for r in seed) for seed in seeds])
+            for column in (COLUMNS if seeds else ())
+        }
+        return TableRow(
+            name,
+            panel.title,
+            train,
+            channels(config),
+            len(seeds),
+            ours,
+            dict(zip(COLUMNS, published, strict=True)) if published and source == "paper" else None,
+            source,
+            max(0, wanted - len(seeds)),
         )
-    if not set(SINGLE) <= set(found):
-        return rows
-    config = panel.curves[0].configs[0]
-    by_seed = [{r.config.training.seed: r for r in found[train]} for train in SINGLE]
-    seeds = sorted(set.intersection(*(set(one) for one in by_seed)))
-    together = [[one[seed] for one in by_seed] for seed in seeds]
-    published = TABLE1_MEANS.get(config.network.name) if source == "paper" else None
-    rows.insert(3, _row(panel, "mean", config, together, published, source, wanted))
+
+    found = {curve.label: results.of(curve) for curve in panel.curves}
+    rows = [row(c.label, c.configs[0], [[result] for result in found[c.label]]) for c in panel.curves]
+    if set(SINGLE) <= set(found):
+        by_seed = [{result.config.training.seed: result for result in found[train]} for train in SINGLE]
+        common = sorted(set.intersection(*map(set, by_seed)))
+        together = [[one[seed] for one in by_seed] for seed in common]
+        rows.insert(3, row("mean", panel.curves[0].configs[0], together))
     return rows
 
 
-def _row(
-    panel: Panel,
-    train: str,
-    config: RunConfig,
-    seeds: Sequence[Sequence[Result]],
-    published: Sequence[float] | None,
-    source: Source,
-    wanted: int,
-) -> TableRow:
-    """A row from, for each seed, the results whose means it averages."""
-    ours = {}
-    for column in COLUMNS:
-        figure = figure_of([statistics.fmean(range_mean(r, column) for r in seed) for seed in seeds])
-        if figure is not None:
-            ours[column] = figure
-    paper = None if published is None else dict(zip(COLUMNS, published, strict=True))
-    lacking = max(0, wanted - len(seeds))
-    return TableRow(
-        config.network.name, panel.title, train, channels(config), len(seeds), ours, paper, source, lacking
-    )
-
-
 def channels(config: RunConfig) -> int:
-    """How many scale channels a network has; the plain CNN looks once."""
-    network = config.network
-    if network.name == "cnn":
-        return 1
-    assert network.low is not None
-    assert network.high is not None
-    return len(ScaleGrid(network.low, network.high, ratio=network.ratio))
+    """How many scale channels a network has."""
+    return len(scales_of(config))
 
 
-def as_json(rows: Sequence[TableRow]) -> list[dict[str, Any]]:
+def as_json(rows: Iterable[TableRow]) -> list[dict[str, Any]]:
     """The rows as plain values; None where there is no result, or no value of the paper."""
     return [
         {
@@ -164,35 +146,36 @@ class RankRow:
     title: str
     paper: float
     paper_place: int
-    ours: Figure | None
+    ours: Mean | None
     place: int | None
 
 
 def ranking(results: Results, id: str) -> list[RankRow]:
-    """A ranking table in the paper's order, with our figures and places."""
+    """A ranking table in the paper's order, with our numbers and places."""
     one = experiment(id)
-    trains: tuple[Train, ...] = SINGLE if id in ("table2", "table4") else ("tr14",)
-    rows = {row.network: row for row in main_table(results) if row.source == "paper" and _shown(row, trains)}
-    ours = {name: row.ours.get(one.over) for name, row in rows.items()}
-    order = sorted((n for n in ours if ours[n]), key=lambda n: -(ours[n].mean if ours[n] else 0))  # type: ignore[union-attr]
+    train = "tr14" if len(one.panels[0].curves) == 1 else "mean"
+    rows = [row for row in main_table(results) if row.source == "paper" and row.train == train]
+    ours = {row.network: row.ours[one.over] for row in rows if row.ours}
+    order = sorted(ours, key=lambda name: -ours[name].mean)
     return [
         RankRow(
-            name, NETWORKS[name], value, place, ours[name], order.index(name) + 1 if name in order else None
+            name,
+            NETWORKS[name],
+            value,
+            place,
+            ours.get(name),
+            order.index(name) + 1 if name in order else None,
         )
         for place, (name, value) in enumerate(RANKINGS[id], 1)
     ]
 
 
-def _shown(row: TableRow, trains: Sequence[Train]) -> bool:
-    return row.train == ("mean" if len(trains) > 1 else trains[0])
-
-
 @dataclass(frozen=True)
 class CurveTable:
-    """The accuracies of a figure's curves: name → place on the axis → figure."""
+    """The accuracies of a figure's curves: name → place on the axis → mean."""
 
     title: str
-    columns: dict[str, dict[float, Figure]]
+    columns: dict[str, dict[float, Mean]]
     missing: dict[str, int] = field(default_factory=dict)
     """For each curve, how many of its runs have no result."""
 
@@ -201,33 +184,28 @@ def curve_tables(results: Results, one: Experiment) -> list[CurveTable]:
     """One for each panel of a figure."""
     tables = []
     for panel in one.panels:
-        columns, missing = {}, {}
-        for curve in panel.curves:
-            columns[curve.label] = curve_figures(results, one, curve)
-            lacking = sum(
-                max(0, one.seeds - len(results.of(curve, point))) for point in range(len(curve.configs))
-            )
-            if lacking:
-                missing[curve.label] = lacking
+        columns = {curve.label: curve_means(results, one, curve) for curve in panel.curves}
+        lacking = {curve.label: _lacking(results, one, curve) for curve in panel.curves}
+        missing = {label: count for label, count in lacking.items() if count}
         tables.append(CurveTable(panel.title, columns, missing))
     return tables
 
 
-def curve_figures(results: Results, one: Experiment, curve: Curve) -> dict[float, Figure]:
+def _lacking(results: Results, one: Experiment, curve: Curve) -> int:
+    return sum(max(0, one.seeds - len(results.of(curve, point))) for point in range(len(curve.configs)))
+
+
+def curve_means(results: Results, one: Experiment, curve: Curve) -> dict[float, Mean]:
     """Test size → accuracy over seeds; for few samples, number of samples → accuracy on the range."""
-    figures: dict[float, Figure] = {}
-    if one.renderer == "samples":
-        (low_high,) = one.tested
-        for point, config in enumerate(curve.configs):
-            values = [r.accuracy_over(*low_high) for r in results.of(curve, point)]
-            figure = figure_of([value for value in values if value is not None])
-            if figure is not None:
-                assert config.data.samples is not None
-                figures[config.data.samples] = figure
-        return figures
-    found = results.of(curve)
-    for size in found[0].accuracies if found else ():
-        figure = figure_of([result.accuracies[size] for result in found])
-        assert figure is not None
-        figures[size] = figure
-    return figures
+    if one.renderer != "samples":
+        found = [result.accuracies for result in results.of(curve)]
+        return {size: mean_of([one[size] for one in found]) for size in (found[0] if found else ())}
+    means: dict[float, Mean] = {}
+    (low_high,) = one.tested
+    for point, config in enumerate(curve.configs):
+        tested = [result.accuracy_over(*low_high) for result in results.of(curve, point)]
+        values = [value for value in tested if value is not None]
+        if values:
+            assert config.data.samples is not None
+            means[config.data.samples] = mean_of(values)
+    return means

@@ -1,11 +1,11 @@
-"""Accuracy against size as curves: the picture that scale-channel networks are about."""
+"""Two pictures of what scale-channel networks are about: accuracy against size, and which channel decides."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from scalechannels.report.theme import FIRST, INK, LINE, PANEL, SECOND, SOFT
+from scalechannels.report.theme import FIRST, INK, LINE, PANEL, SECOND, SOFT, bare, cell_ticks, size_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,80 +28,82 @@ def accuracy_curves(
     columns   name of a network → size → accuracy in per cent
     trained   one size, or a low and a high one
     objects   what is recognised
-    guessing  the accuracy of who knows nothing
+    guessing  the accuracy without any knowledge
     """
     if not 1 <= len(columns) <= len(COLOURS):
         raise ValueError(f"one or two curves fit into this picture, got {list(columns)}")
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 4.2), facecolor=PANEL, layout="constrained")
-    axes = figure.add_subplot(facecolor=PANEL)
+    figure, axes = _picture(4.2)
     tested = sorted({size for column in columns.values() for size in column})
     size_axis(axes, tested)
     axes.set_xlabel(f"size of the {objects} in the test", color=SOFT)
     axes.set_ylim(0, 104)
     axes.set_yticks(range(0, 101, 20), [f"{value} %" for value in range(0, 101, 20)])
-    axes.set_ylabel("found right", color=SOFT)
+    axes.set_ylabel("accuracy", color=SOFT)
     axes.grid(axis="y", color=LINE, linewidth=1)
     axes.axhline(guessing, color=SOFT, linewidth=1, linestyle=(0, (1, 3)))
-    below_line = guessing > 8  # where there is room, and curves come from above
-    axes.text(
-        tested[0],
-        guessing - 1.2 if below_line else guessing + 1.5,
-        "guessing",
-        color=SOFT,
-        fontsize=9,
-        va="top" if below_line else "bottom",
-    )
+    # Below the line where there is room, since curves come from above.
+    y, va = (guessing - 1.2, "top") if guessing > 8 else (guessing + 1.5, "bottom")
+    axes.text(tested[0], y, "guessing", color=SOFT, fontsize=9, va=va)
     axes.axvspan(trained[0] / 1.02, trained[-1] * 1.02, color=SOFT, alpha=0.25, linewidth=0)
-    axes.text(
-        trained[-1] * 1.04,
-        3,
-        "the one size of training" if len(trained) == 1 else "trained",
-        color=SOFT,
-        fontsize=9,
-    )
+    said = "the one size of training" if len(trained) == 1 else "trained"
+    axes.text(trained[-1] * 1.04, 3, said, color=SOFT, fontsize=9)
+    heights: list[float] = []
     for (name, column), colour, marker in zip(columns.items(), COLOURS, MARKERS, strict=False):
         sizes = sorted(column)
         values = [column[size] for size in sizes]
         axes.plot(sizes, values, color=colour, marker=marker, markersize=5, linewidth=2.2, clip_on=False)
-        below = max(values) > 90 and min(values[len(values) // 2 :]) > 60
         last = max(-4, -len(sizes))
-        # Above its last points, where a falling curve does not run through the name.
-        x = sizes[last] if below else (sizes[last] * sizes[-1]) ** 0.5
-        y = values[last] - 7 if below else max(values[last:]) + 3
-        axes.text(
-            x,
-            y,
-            name,
-            color=colour,
-            fontsize=11.5,
-            fontweight="bold",
-            ha="center",
-            va="top" if below else "bottom",
-        )
+        if max(values) > 90 and min(values[len(values) // 2 :]) > 60:
+            x, y, va = sizes[last], values[last] - 7, "top"
+        else:  # above its last points, where a falling curve does not run through the name
+            x, y, va = (sizes[last] * sizes[-1]) ** 0.5, max(values[last:]) + 3, "bottom"
+            if any(abs(y - height) < 6 for height in heights):  # two names would cover each other
+                y, va = min(values[last:]) - 3, "top"
+        heights.append(y)
+        axes.text(x, y, name, color=colour, fontsize=11.5, fontweight="bold", ha="center", va=va)
     if title:
         axes.set_title(title, color=INK, fontsize=13, fontweight="bold", loc="left", pad=12)
     return figure
 
 
-def size_axis(axes: Axes, sizes: Sequence[float]) -> None:
-    """A logarithmic axis of sizes, with ticks where sizes are powers of two; no frame but the ticks' text."""
-    import math
+def selection_picture(
+    sizes: Sequence[float],
+    scales: Sequence[float],
+    shares: Sequence[Sequence[float]],
+    *,
+    across: str = "size of the digits in the test",
+    upwards: str = "scale channel σ",
+) -> Figure:
+    """A heat map, diagonal where a network selects scale: test sizes across, channels upwards.
 
-    axes.set_xscale("log", base=2)
-    powers = [
-        2.0**k
-        for k in range(math.ceil(math.log2(sizes[0]) - 1e-9), math.floor(math.log2(sizes[-1]) + 1e-9) + 1)
-    ]
-    axes.set_xticks(powers, [fraction(size) for size in powers])
-    axes.minorticks_off()
-    axes.tick_params(length=0, labelcolor=INK, labelsize=11, pad=6)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    The stronger the colour, the larger the share.
+
+    shares   for each size, the mean contribution of each channel to the winning class
+    """
+    from matplotlib.patches import Rectangle
+
+    if len(shares) != len(sizes) or any(len(row) != len(scales) for row in shares):
+        raise ValueError(f"one share for each of {len(sizes)} sizes and {len(scales)} channels is needed")
+    figure, axes = _picture(6.0)
+    strongest = max(max(row) for row in shares)
+    for column, row in enumerate(shares):
+        for channel, share in enumerate(row):
+            box = (column - 0.46, channel - 0.46), 0.92, 0.92
+            axes.add_patch(Rectangle(*box, facecolor=LINE, alpha=0.35, linewidth=0))
+            if share > 0.004 * strongest:
+                axes.add_patch(Rectangle(*box, facecolor=FIRST, alpha=min(1, share / strongest), linewidth=0))
+    axes.set_xlim(-0.5, len(sizes) - 0.5)
+    axes.set_ylim(-0.5, len(scales) - 0.5)
+    cell_ticks(axes.xaxis, sizes)
+    cell_ticks(axes.yaxis, scales)
+    axes.set_xlabel(across, color=SOFT)
+    axes.set_ylabel(upwards, color=SOFT)
+    bare(axes)
+    return figure
 
 
-def fraction(size: float) -> str:
-    """Powers of two as they are said: ½, 1, 2."""
-    named = {0.125: "⅛", 0.25: "¼", 0.5: "½"}
-    return named.get(size, f"{size:.3g}")
+def _picture(height: float) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, height), facecolor=PANEL, layout="constrained")
+    return figure, figure.add_subplot(facecolor=PANEL)

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from scalechannels.report import page as html
-from scalechannels.report.curves import accuracy_curves, fraction
-from scalechannels.report.selection import selection_picture
-from scalechannels.report.theme import svg
+from scalechannels.report.curves import accuracy_curves, selection_picture
+from scalechannels.report.page import render
+from scalechannels.report.theme import fraction, svg
 from scalechannels.scales import QUARTER_OCTAVE
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from torch import Tensor
 
 CHANNELS, PLAIN = "scale channels", "plain CNN"
@@ -48,22 +48,22 @@ def verdict(result: Mapping[str, Any]) -> Verdict:
     slack = 1 + 1e-6
     sizes = [size for size in columns[name] if low / slack <= size <= high * slack and abs(size - 1) > 1e-6]
     sizes = sizes or list(columns[name])
-    over = f"over the simulated sizes {_size(min(sizes))} to {_size(max(sizes))}"
-    over = f"at the simulated size {_size(sizes[0])}" if len(sizes) == 1 else f"on average {over}"
+    over = f"over the simulated sizes {fraction(min(sizes))} to {fraction(max(sizes))}"
+    over = f"at the simulated size {fraction(sizes[0])}" if len(sizes) == 1 else f"on average {over}"
     mean = sum(columns[name][size] for size in sizes) / len(sizes)
     if PLAIN not in columns or name == PLAIN:
-        find = "finds" if name == PLAIN else "find"
-        return Verdict(f"The {name} {find} {mean:.0f} % right, {over}.", mean, None, None)
+        reach = "reaches" if name == PLAIN else "reach"
+        return Verdict(f"The {name} {reach} {mean:.0f} % accuracy {over}.", mean, None, None)
     other = sum(columns[PLAIN][size] for size in sizes) / len(sizes)
     images = result["images"]["kept"]
     margin = _margin(mean, other, images)
-    told = f"{mean:.0f} % against {other:.0f} % for a plain CNN of equal cost, {over}"
+    compared = f"{mean:.0f} % against {other:.0f} % for a plain CNN of equal cost, {over}"
     if mean - other > margin:
-        text = f"Scale channels help on these images: {told}."
+        text = f"Scale channels help on these images: {compared}."
     elif other - mean > margin:
-        text = f"Scale channels do not help on these images: {told}."
+        text = f"Scale channels do not help on these images: {compared}."
     else:
-        text = f"No clear difference on these images: {told}; {images} images cannot tell them apart."
+        text = f"No clear difference on these images: {compared}; {images} images cannot tell them apart."
     own = [columns[one].get(1.0) for one in (name, PLAIN)]
     if own[0] is not None and own[1] is not None and own[1] - own[0] > _margin(own[0], own[1], images):
         text += f" At the images' own size the plain CNN is better, {own[1]:.0f} % against {own[0]:.0f} %."
@@ -80,95 +80,36 @@ def own_images_page(
 ) -> str:
     """The whole page, from the result, pictures of test images with their sizes, and the runs' folders."""
     columns, found = columns_of(result), verdict(result)
-    first = next(iter(columns))
-    sizes = sorted(columns[first])
+    sizes = sorted(next(iter(columns.values())))
+    images, grid = result["images"], result["grid"]
+    kept = images["kept"]
+    own = next((size for size in sizes if abs(size - 1) < 1e-6), None)
+    several = len(grid) > 1
+    return render(
+        "own_images.html",
+        result=result,
+        columns=columns,
+        sizes=sizes,
+        own=own,
+        folders=folders,
+        verdict=found.text,
+        numbers=_numbers(result, found, own),
+        tested=kept if images["tested"] == kept else f"{images['tested']} of {kept}",
+        curves=svg(curves_of(result), "Accuracy against the simulated size of the objects"),
+        sheet=[
+            (image, fraction(size) + (" own" if size == 1 else ""), size == 1) for image, size in examples
+        ],
+        selection=_selection(result) if several else None,
+        classes=None if own is None else _classes(result),
+        wider=_wider_options(result) if several else None,
+        scales=[fraction(scale / result["training_scale"]) for scale in grid],
+    )
+
+
+def curves_of(result: Mapping[str, Any], title: str | None = None) -> Figure:
+    """Accuracy against simulated size."""
     guessing = 100 / len(result["classes"])
-    images = result["images"]
-    kept = f"{images['tested']} of {images['kept']}" if images["tested"] < images["kept"] else images["kept"]
-    own = [size for size in sizes if abs(size - 1) < 1e-6]
-    entries = result["runs"][first]["evaluation"]["sizes"]
-    several = len(result["grid"]) > 1
-    parts = [
-        html.paragraph(found.text, "lead"),
-        html.figures(_figures(found, columns, own, guessing)),
-        html.picture(
-            svg(
-                accuracy_curves(columns, [1.0], objects="objects", guessing=guessing),
-                "Accuracy against the simulated size of the objects",
-            ),
-            f"{kept} images that were not learnt from, each rescaled to {len(sizes)} sizes. Size 1 is the "
-            "images' own. Sizes are simulated by resampling: a camera that comes closer shows new detail.",
-        ),
-        html.heading("What they saw"),
-        html.paragraph(
-            "Test images at simulated sizes, in the frame of four object sizes that the plain CNN sees. "
-            "Beyond an image its edge pixels go on. Only the marked size was learnt from."
-        ),
-        html.contact_sheet(
-            [(image, fraction(size) + (" own" if size == 1 else ""), size == 1) for image, size in examples],
-            "No image was resized to fit another: all keep their scale.",
-        ),
-    ]
-    if entries[0]["selection"] and several:
-        parts += [
-            html.heading("Which channel decides"),
-            html.paragraph(
-                f"The network looks through {len(result['grid'])} windows of different size with the same "
-                "weights. Where the diagonal ends before the sizes do, objects are too small or too large "
-                "for the channels, or for what can be seen at that size."
-            ),
-            html.picture(
-                svg(
-                    selection_picture(
-                        sizes,
-                        [round(scale / result["training_scale"], 6) for scale in result["grid"]],
-                        [entry["selection"] for entry in sorted(entries, key=lambda one: one["size"])],
-                        across="size of the objects in the test",
-                        upwards="scale channel, relative to that of the training size",
-                    ),
-                    "The share of each scale channel in the answer, for each simulated size",
-                ),
-                "The stronger the colour, the larger the channel's share in the winning class.",
-            ),
-        ]
-    if own:
-        parts += [html.heading("Each class at its own size"), _classes(result)]
-    parts += [
-        html.heading("All figures"),
-        html.table(
-            ["Size", *columns],
-            [
-                [f"{size:.3g}" + (" · own" if size in own else "")]
-                + [f"{column[size]:.1f} %" for column in columns.values()]
-                for size in sizes
-            ],
-            [sizes.index(size) for size in own],
-        ),
-        html.heading("What to do next"),
-        html.paragraph("Classify other images, at any size:"),
-        html.commands(f"scalechannels predict {folders[0]} IMAGES --out classes.csv"),
-    ]
-    if several:
-        parts += [
-            html.paragraph(
-                "It warns where the strongest channel is the first or last: then the range should be "
-                "widened. Do so by what a pixel measures, or by the scales of the channels:"
-            ),
-            html.commands(
-                "scalechannels train --data FOLDER --pixel-size 0.5 --deploy-pixel-sizes 0.05 4",
-                f"scalechannels train --data FOLDER --network.low {wider(result['grid'], -1)} "
-                f"--network.high {wider(result['grid'], 1)}{_ratio(result)}",
-            ),
-        ]
-    parts += [
-        html.paragraph(
-            "These test images were used for no choice here. If you try several options and keep the best on "
-            "them, its figure is too good: keep some images aside for the end."
-        ),
-        html.heading("How this was made"),
-        html.facts(_facts(result, folders)),
-    ]
-    return html.page("Do scale channels help on these images?", *parts)
+    return accuracy_curves(columns_of(result), [1.0], title, objects="objects", guessing=guessing)
 
 
 def wider(grid: Sequence[float], end: Literal[-1, 1]) -> str:
@@ -181,29 +122,45 @@ def wider(grid: Sequence[float], end: Literal[-1, 1]) -> str:
     return f"{(grid[0] if end < 0 else grid[-1]) * ratio ** (end * steps):.10g}"
 
 
-def _ratio(result: Mapping[str, Any]) -> str:
-    """The option for the steps of the channels, where they are not those of the paper."""
-    ratio = next(iter(result["runs"].values()))["config"]["network"]["ratio"]
-    return "" if math.isclose(ratio, QUARTER_OCTAVE, rel_tol=1e-9) else f" --network.ratio {ratio!r}"
+def _wider_options(result: Mapping[str, Any]) -> str:
+    """The options of a wider grid; the ratio of its scales only where it is not the paper's."""
+    grid, ratio = result["grid"], next(iter(result["runs"].values()))["config"]["network"]["ratio"]
+    steps = "" if math.isclose(ratio, QUARTER_OCTAVE, rel_tol=1e-9) else f" --network.ratio {ratio!r}"
+    return f"--network.low {wider(grid, -1)} --network.high {wider(grid, 1)}{steps}"
 
 
-def _figures(
-    found: Verdict, columns: Mapping[str, Mapping[float, float]], own: Sequence[float], guessing: float
-) -> list[tuple[str, str, str]]:
+def _numbers(result: Mapping[str, Any], found: Verdict, own: float | None) -> list[tuple[str, str, str]]:
+    """The large numbers at the top of the page."""
+    columns, guessing = columns_of(result), 100 / len(result["classes"])
     name = next(iter(columns))
     shown = [(f"{found.channels:.0f} %", f"{name}: mean over the other sizes", "first")]
     if found.plain is not None:
-        shown.append(
-            (f"{found.plain:.0f} %", f"{PLAIN}: the same; guessing gives {guessing:.0f} %", "second")
-        )
-    if own:
-        values = " / ".join(f"{column[own[0]]:.0f}" for column in columns.values())
+        same = f"{PLAIN}: the same; guessing gives {guessing:.0f} %"
+        shown.append((f"{found.plain:.0f} %", same, "second"))
+    if own is not None:
+        values = " / ".join(f"{column[own]:.0f}" for column in columns.values())
         shown.append((f"{values} %", f"at the images' own size: {' / '.join(columns)}", ""))
     return shown
 
 
-def _classes(result: Mapping[str, Any]) -> html.Markup:
-    """Accuracy of each class at the images' own size; of very many classes, those that are found least."""
+def _selection(result: Mapping[str, Any]) -> str | None:
+    """Which channel decides at which size, as SVG; None for a network that does not say it."""
+    entries = next(iter(result["runs"].values()))["evaluation"]["sizes"]
+    entries = sorted(entries, key=lambda entry: entry["size"])
+    if not entries[0]["selection"]:
+        return None
+    picture = selection_picture(
+        [entry["size"] for entry in entries],
+        [round(scale / result["training_scale"], 6) for scale in result["grid"]],
+        [entry["selection"] for entry in entries],
+        across="size of the objects in the test",
+        upwards="scale channel, relative to that of the training size",
+    )
+    return svg(picture, "The share of each scale channel in the answer, for each simulated size")
+
+
+def _classes(result: Mapping[str, Any]) -> list[list[str]]:
+    """Rows of each class at the images' own size; of very many classes, the least accurate ones."""
     own = {
         name: next(entry for entry in run["evaluation"]["sizes"] if abs(entry["size"] - 1) < 1e-6)
         for name, run in result["runs"].items()
@@ -222,52 +179,4 @@ def _classes(result: Mapping[str, Any]) -> html.Markup:
             + [f"{entry['per_class'][index]:.0f} %" if counts[index] else "–" for entry in own.values()]
             + [result["classes"][mistaken] if row[mistaken] else ""]
         )
-    return html.table(["Class", "Images", *own, "Most often taken for"], rows)
-
-
-def _facts(result: Mapping[str, Any], folders: Sequence[str]) -> list[tuple[str, str]]:
-    first = next(iter(result["runs"].values()))
-    training, data, images = first["config"]["training"], first["config"]["data"], result["images"]
-    reduction = f", made {data['reduce']} times smaller" if data["reduce"] > 1 else ""
-    lines = [
-        ("Images", f"{result['folder']}: {images['learnt']} to learn from, {images['kept']} to test"),
-        (
-            "Read as",
-            f"{data['colour']}{reduction}; an object is taken to have {data['object_size']:g} pixels",
-        ),
-        (
-            "Channels",
-            f"{len(result['grid'])}, from {_size(result['grid'][0] / result['training_scale'])} to "
-            f"{_size(result['grid'][-1] / result['training_scale'])} times the size of training; windows of "
-            f"{result['window']} pixels"
-            if len(result["grid"]) > 1
-            else f"none: one window of {result['window']} pixels",
-        ),
-        (
-            "Training",
-            f"{training['epochs']} epochs, batches of {training['batch']}, rate {training['rate']:g} "
-            f"({training['schedule']}), seed {training['seed']}",
-        ),
-    ]
-    for (name, run), folder in zip(result["runs"].items(), folders, strict=True):
-        cost = result["multiplications"][name] / 1e6
-        lines.append(
-            (
-                name,
-                f"{run['parameters']:,} parameters, {cost:.1f} million multiplications an image, trained in "
-                f"{run['seconds']['training']:.0f} s: {folder}",
-            )
-        )
-    environment = first["environment"]
-    lines.append(
-        (
-            "Made with",
-            f"scalechannels {environment['scalechannels']}, PyTorch {environment['torch']}, "
-            f"{environment['device']}",
-        )
-    )
-    return lines
-
-
-def _size(size: float) -> str:
-    return fraction(size) if size in (0.125, 0.25, 0.5) else f"{size:.3g}"
+    return rows

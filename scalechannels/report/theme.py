@@ -1,4 +1,4 @@
-"""Matplotlib figures that take their colours from the page around them.
+"""How pictures look: their colours, their axes of sizes, and their way into a page.
 
 A figure is drawn with the colours below. As PNG they are what is seen; in the SVG of a page each is replaced
 by a variable of the page's style, so that one picture serves light, dark and print.
@@ -7,10 +7,14 @@ by a variable of the page's style, so that one picture serves light, dark and pr
 from __future__ import annotations
 
 import io
+import math
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 INK, SOFT, LINE, PANEL = "#1b1f24", "#5c6570", "#e1e3e6", "#ffffff"
@@ -24,6 +28,36 @@ VARIABLES = {
     SECOND: "var(--second)",
 }
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif"
+
+
+def fraction(size: float) -> str:
+    """Powers of two as they are said: ½, 1, 2."""
+    named = {0.125: "⅛", 0.25: "¼", 0.5: "½"}
+    return named.get(size, f"{size:.3g}")
+
+
+def bare(axes: Axes, labelsize: float = 11, pad: float = 6) -> None:
+    """No frame and no tick marks, only the text of the ticks."""
+    axes.tick_params(length=0, labelcolor=INK, labelsize=labelsize, pad=pad)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def size_axis(axes: Axes, sizes: Sequence[float]) -> None:
+    """A logarithmic axis of sizes, with ticks at the powers of two, and no frame."""
+    axes.set_xscale("log", base=2)
+    low, high = (math.log2(size) for size in (sizes[0], sizes[-1]))
+    powers = [2.0**k for k in range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1)]
+    axes.set_xticks(powers, [fraction(size) for size in powers])
+    axes.minorticks_off()
+    bare(axes)
+
+
+def cell_ticks(axis: Axis, values: Sequence[float]) -> None:
+    """Names those cells of a heat map whose value is a power of two."""
+    powers = {i: round(math.log2(value)) for i, value in enumerate(values)}
+    named = [i for i, value in enumerate(values) if abs(math.log2(value) - powers[i]) < 1e-6]
+    axis.set_ticks(named, [fraction(2.0 ** powers[i]) for i in named])
 
 
 def svg(figure: Figure, title: str) -> str:

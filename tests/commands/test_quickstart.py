@@ -7,9 +7,6 @@ from pathlib import Path
 import pytest
 
 from scalechannels.commands.quickstart import NAMES, Effort, configs, run_quickstart
-from scalechannels.report import page
-from scalechannels.report.curves import accuracy_curves
-from scalechannels.report.selection import selection_picture
 from scalechannels.training import datasets
 
 SMALL = Effort(samples=64, epochs=1, tested=20, sizes=(0.5, 1.0, 2.0, 4.0, 8.0), ratio=2**1.5)
@@ -63,21 +60,6 @@ def test_both_networks_learn_the_same_images_by_the_same_recipe() -> None:
     assert scales.data.sizes == (1.0,)
     assert len(Effort().sizes) >= 9
     assert (Effort().sizes[0], Effort().sizes[-1]) == (0.5, 8)
-
-
-def test_text_on_a_page_is_escaped() -> None:
-    made = page.page("a < b", "<script>", page.paragraph("1 & 2"), page.table(["<h>"], [["<td>"]]))
-    assert "<script>" not in made
-    assert "<title>a &lt; b</title>" in made
-    assert "1 &amp; 2" in made
-    assert "<td>&lt;td&gt;</td>" in made
-
-
-def test_pictures_refuse_what_they_cannot_show() -> None:
-    with pytest.raises(ValueError, match="one or two curves"):
-        accuracy_curves({}, [1.0])
-    with pytest.raises(ValueError, match="2 sizes and 3 channels"):
-        selection_picture([1, 2], [1, 2, 4], [[0.1, 0.9], [0.5, 0.5]])
 
 
 @pytest.mark.slow

@@ -100,7 +100,7 @@ def test_runs_that_were_tested_at_other_sizes_are_tested_anew(
     capsys.readouterr()
     assert run(*words) == 0  # at all sizes, with the plain CNN
     said = capsys.readouterr().out
-    assert "scale channels: trained before, tested anew on other sizes …\nplain CNN: training, 1 ep" in said
+    assert "scale channels: trained before, tested again on other sizes …\nplain CNN: training, 1 ep" in said
     assert (folder / "model.safetensors").read_bytes() == learnt
     for sizes, more in ([0.5, 1.0], ()), ([2.0], ("--sizes", 2)), ([0.5, 1.0], ()):
         assert run(*words, *more) == 0
@@ -121,7 +121,7 @@ def test_the_plain_network_alone_has_a_report_without_channels(
     assert run(*words, "--sizes", 0.5, 1) == 0
     said = capsys.readouterr().out
     assert "no channels, one window of 112 pixels" in said
-    assert re.search(r"The plain CNN finds \d+ % right, at the simulated size ", said)
+    assert re.search(r"The plain CNN reaches \d+ % accuracy at the simulated size ", said)
     page = (only("cnn-*") / "report.html").read_text(encoding="utf-8")
     assert "none: one window of 112 pixels" in page
     for absent in ("Which channel decides", "--network.low", "strongest channel"):

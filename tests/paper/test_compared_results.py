@@ -12,13 +12,8 @@ import pytest
 from helpers.made_up import keep, wrong_of
 
 from scalechannels.data.sizes import MNIST_SIZES
-from scalechannels.paper.paired import (
-    Paired,
-    Size,
-    compare,
-    paired_difference,
-    trained_on,
-)
+from scalechannels.paper.compared_results import Size, compare, trained_on
+from scalechannels.paper.paired import Paired, paired_difference
 from scalechannels.paper.recipes import SINGLE, better, cifar, few, main, seeded
 from scalechannels.paper.results import Results
 from scalechannels.training.config import RunConfig

@@ -8,18 +8,16 @@ import pytest
 from helpers.made_up import keep
 
 from scalechannels.cli import main as command
+from scalechannels.paper.compared_results import compare
 from scalechannels.paper.comparisons import (
     CIFAR_OVER,
-    as_json,
     cifar_comparisons,
-    comparison_rows,
-    comparison_text,
     comparisons,
+    comparisons_json,
     without_errors,
 )
 from scalechannels.paper.document import BEGIN_BEYOND, END, updated
 from scalechannels.paper.experiments import experiment
-from scalechannels.paper.paired import compare
 from scalechannels.paper.recipes import (
     ROOT2,
     ROOT4,
@@ -33,9 +31,10 @@ from scalechannels.paper.recipes import (
     residual_cifar,
     seeded,
 )
-from scalechannels.paper.report import _beyond, report_page
+from scalechannels.paper.report import compared, report_page
 from scalechannels.paper.reproduce import missing
 from scalechannels.paper.results import RUNS, Results
+from scalechannels.paper.table_text import comparison_rows, comparison_text
 
 
 @pytest.fixture
@@ -97,7 +96,7 @@ def test_they_are_in_the_command_the_page_and_the_document(results: Results, cap
     text = updated(f"before\n{BEGIN_BEYOND}\nold\n{END}\nafter\n", results)
     assert f"| {' | '.join(row)} |" in text
     assert "old" not in text
-    values = next(one for one in as_json(results) if one["other"] == "FovAvg")
+    values = next(one for one in comparisons_json(results) if one["other"] == "FovAvg")
     assert set(values["by"]["[1,4]"]) == {"difference", "interval", "seeds"}
 
 
@@ -105,7 +104,7 @@ def test_without_results_nothing_is_claimed(tmp_path: Path) -> None:
     (tmp_path / RUNS).mkdir()
     empty = Results(tmp_path / RUNS)
     assert not any(one.by for one in comparisons(empty))
-    assert _beyond(empty) == []
+    assert compared(empty) == []
 
 
 def test_on_cifar_single_sizes_are_compared(results: Results) -> None:
@@ -130,10 +129,10 @@ def test_on_cifar_single_sizes_are_compared(results: Results) -> None:
     assert all(one.by for one in cifar_comparisons(Results(results.folder)))
     value, interval = str(one.by["size 2"]).replace("-", "−").split(" ", 1)
     assert f"{value} {interval}" in comparison_text(Results(results.folder))
-    page = "".join(_beyond(Results(results.folder)))
-    assert f"{value}<small>{interval}" in page
-    assert "CIFAR-10" in page
-    told = [one for one in as_json(Results(results.folder)) if one["data"] == "cifar10"]
+    _, (title, _, rows) = compared(Results(results.folder))
+    assert (value, interval) in [(cell[0], cell[1].rstrip("*")) for row in rows for cell in row]
+    assert "CIFAR-10" in title
+    told = [one for one in comparisons_json(Results(results.folder)) if one["data"] == "cifar10"]
     assert [one["other"] for one in told] == [one.other for one in found]
     assert all(list(one["by"]) == list(CIFAR_OVER) for one in told)
 

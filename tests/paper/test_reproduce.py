@@ -20,8 +20,8 @@ RUN = RunConfig(
     TrainingConfig(epochs=1, batch=20),
 )
 OTHER = replace(RUN, network=replace(RUN.network, name="fovmax"))
-ONE = Experiment("one", "", "", "curves", (Panel("", (Curve("a", (RUN,)),)),), tested=((1.0, 2.0),))
-BOTH = Experiment("both", "", "", "curves", (Panel("", (Curve("a", (RUN,)), Curve("b", (OTHER,)))),), seeds=2)
+ONE = Experiment("one", "", "curves", (Panel("", (Curve("a", (RUN,)),)),), tested=((1.0, 2.0),))
+BOTH = Experiment("both", "", "curves", (Panel("", (Curve("a", (RUN,)), Curve("b", (OTHER,)))),), seeds=2)
 
 PAPER = experiments.EXPERIMENTS
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from helpers.made_up import made_up, write
 
-from scalechannels.paper.results import Results, result_text, store_result
+from scalechannels.paper.results import RUNS, Results, result_text, results_folder, store_result
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.errors import pack_errors
 
@@ -126,3 +126,13 @@ def test_the_other_runs_are_one_to_a_line_with_a_remark(name: str) -> None:
         assert run["environment"]["commit"]
         assert all(0 <= entry["accuracy"] <= 100 for entry in run["evaluation"]["sizes"])
     assert [run["name"] for run in runs] == sorted(run["name"] for run in runs)
+
+
+def test_results_are_looked_for_here_and_then_in_the_clone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert results_folder() == COMMITTED
+    (tmp_path / "results" / RUNS).mkdir(parents=True)
+    assert results_folder() == Path("results")
+    assert results_folder("~/x") == Path.home() / "x"

@@ -9,10 +9,10 @@ from helpers.made_up import made_up, write
 from scalechannels.data.ranges import RANGES
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.paper.experiments import experiment
-from scalechannels.paper.layout import curve_text, main_text, ranking_text, signed
 from scalechannels.paper.published import COLUMNS, TABLE1
-from scalechannels.paper.recipes import NETWORKS, SINGLE, TRAINED, all_sizes, better, few, main, mnist, seeded
+from scalechannels.paper.recipes import SINGLE, all_sizes, better, few, main, mnist, seeded
 from scalechannels.paper.results import Results
+from scalechannels.paper.table_text import curve_text, main_text, ranking_text
 from scalechannels.paper.tables import as_json, curve_tables, main_table, range_mean, ranking
 
 COMMITTED = Path(__file__).parents[2] / "results" / "runs"
@@ -125,7 +125,7 @@ def test_curves_say_what_is_missing(tmp_path: Path) -> None:
     assert list(table.columns["trained on [1, 2]"]) == pytest.approx(list(MNIST_SIZES))
     assert table.columns["trained on [1, 2]"][8.0].mean == 58.0
     assert table.missing == {"tr1": 1, "tr2": 1, "tr4": 1, "trained on [2, 4]": 1}
-    assert "missing: tr1 (1)" in curve_text([table])
+    assert "missing: tr1 (1)" in curve_text(Results(tmp_path), one)
 
 
 def test_few_samples_are_tested_on_the_whole_range(tmp_path: Path) -> None:
@@ -135,16 +135,6 @@ def test_few_samples_are_tested_on_the_whole_range(tmp_path: Path) -> None:
     assert table.columns["FovAvg"] == {300: table.columns["FovAvg"][300]}
     assert table.columns["FovAvg"][300].mean == 92.0
     assert table.missing["FovAvg"] == 4
-
-
-def test_a_difference_that_rounds_to_nothing_has_no_sign() -> None:
-    assert [signed(value) for value in (0.004, -0.004, 0.01, -1.5, None)] == [
-        "0.00",
-        "0.00",
-        "+0.01",
-        "−1.50",
-        "–",
-    ]
 
 
 def test_the_committed_results_are_whole() -> None:
@@ -159,12 +149,3 @@ def test_the_committed_results_are_whole() -> None:
         assert path.stem in wanted, f"{path.name} belongs to no experiment"
         assert results.find(wanted[path.stem]) is not None, results.faults
     assert results.faults == {}
-
-
-def test_table_1_of_the_committed_results_has_the_paper_beside_it() -> None:
-    text = main_text(main_table(Results(COMMITTED)))
-    (line,) = (line for line in text.splitlines() if line.startswith("FovAvg 17ch tr2"))
-    assert "99.36 ± 0.06  99.36   0.00" in line
-    of_the_paper = [line for line in text.splitlines() if not line.endswith("(ours)")]
-    assert len([line for line in of_the_paper if line.startswith(tuple(NETWORKS.values()))]) == 25
-    assert len(TRAINED) == 4

@@ -2,147 +2,134 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import pairwise
+from statistics import fmean
 
 from scalechannels.data.ranges import mean_inside
-from scalechannels.paper.claims.claim import Claim, need, need_curve
+from scalechannels.paper.claims.claim import FOVEATED, Checked, Claim, for_each, listed, need, need_curve
 from scalechannels.paper.experiments import experiment
-from scalechannels.paper.recipes import NETWORKS, ROOT2, main, mnist, normed
+from scalechannels.paper.recipes import NETWORKS, ROOT2, ROOT4, TRAINED, main, mnist, normed, unnormed
 from scalechannels.paper.results import Results
 from scalechannels.training.config import NetworkName
 
 LARGE_DROP = 10.0
 """Points."""
+CNN = "Standard CNN"
+"""The panel of the CNN."""
 
 
-def _cnn_drops(results: Results) -> tuple[bool, str]:
+def _cnn_drops(results: Results) -> Checked:
     """Beyond √2, at the tested factors 2^(3/4) and 2 in both directions, far more is lost than up to √2."""
     shown, holds = [], True
-    for train, size in {"tr1": 1.0, "tr2": 2.0, "tr4": 4.0}.items():
-        curve = need_curve(results, experiment("figure5"), 0, train)
-        at = {round(tested / size, 4): accuracy for tested, accuracy in curve.items()}
-        near = [at[1.0] - at[round(f, 4)] for f in (1 / ROOT2, 2**-0.25, 2**0.25, ROOT2)]
-        far = [at[1.0] - at[round(f, 4)] for f in (0.5, 2**-0.75, 2**0.75, 2.0)]
-        inner, outer = sum(near) / 4, sum(far) / 4
+    for train in ("tr1", "tr2", "tr4"):
+        curve = need_curve(results, "figure5", CNN, train)
+        at = {round(size / TRAINED[train][0], 4): accuracy for size, accuracy in curve.items()}
+        inner, outer = (
+            fmean(at[1.0] - at[round(factor, 4)] for factor in factors)
+            for factors in ((1 / ROOT2, 1 / ROOT4, ROOT4, ROOT2), (0.5, 2**-0.75, 2**0.75, 2.0))
+        )
         holds &= outer > LARGE_DROP and outer > 2 * inner
         shown.append(f"{train}: −{inner:.1f} up to √2, −{outer:.1f} from there to 2")
     return holds, "; ".join(shown)
 
 
-def _cnn_extrapolates_not(results: Results) -> tuple[bool, str]:
+def _cnn_extrapolates_not(results: Results) -> Checked:
     """Outside the trained range by √2 and more, against the network of the nearest single size."""
-    one, shown, holds = experiment("figure9"), [], True
+    shown, holds = [], True
     for low, high in ((1.0, 2.0), (2.0, 4.0)):
-        ranged = need_curve(results, one, 0, f"trained on [{low:g}, {high:g}]")
+        ranged = need_curve(results, "figure9", CNN, f"trained on [{low:g}, {high:g}]")
         inside = mean_inside(ranged, low, high)
-        for end, sizes in ((low, (0.5, low / ROOT2)), (high, (high * ROOT2, 8.0))):
-            single = need_curve(results, one, 0, f"tr{end:g}")
+        for side, end, sizes in (("below", low, (0.5, low / ROOT2)), ("above", high, (high * ROOT2, 8.0))):
+            single = need_curve(results, "figure9", CNN, f"tr{end:g}")
             outside, reference = (mean_inside(curve, *sizes) for curve in (ranged, single))
-            gain = outside - reference
-            holds &= gain < 5 and outside < inside - LARGE_DROP
-            side = "below" if end == low else "above"
+            holds &= outside - reference < 5 and outside < inside - LARGE_DROP
             shown.append(f"[{low:g},{high:g}] {side}: {outside:.1f} (tr{end:g}: {reference:.1f})")
     return holds, "; ".join(shown)
 
 
-def _range(results: Results, network: NetworkName) -> tuple[bool, str]:
-    panel = [p.title for p in experiment("figure6").panels].index(f"The {NETWORKS[network]} network")
-    means = {
-        curve.label: mean_inside(need_curve(results, experiment("figure6"), panel, curve.label), 0.5, 8)
-        for curve in experiment("figure6").panels[panel].curves
-    }
-    values = list(means.values())
-    shown = ", ".join(f"{label} {value:.2f}" for label, value in means.items())
-    if network == "fovconc":
-        return values[-1] < values[0] and values[-1] < values[1], shown
-    return all(a < b for a, b in pairwise(values)), shown
+def _means(results: Results, id: str, network: NetworkName, low: float, high: float) -> dict[str, float]:
+    """Curve → mean over the test sizes from low to high, in this network's panel of an experiment."""
+    (panel,) = (one for one in experiment(id).panels if one.title == f"The {NETWORKS[network]} network")
+    curves = {curve.label: need_curve(results, id, panel.title, curve.label) for curve in panel.curves}
+    return {label: mean_inside(curve, low, high) for label, curve in curves.items()}
 
 
-def _density(results: Results, network: NetworkName) -> dict[str, float]:
-    panel = [p.title for p in experiment("figure7").panels].index(f"The {NETWORKS[network]} network")
-    curves = experiment("figure7").panels[panel].curves
-    return {
-        curve.label: mean_inside(need_curve(results, experiment("figure7"), panel, curve.label), 0.5, 4)
-        for curve in curves
-    }
+def _wider(results: Results, network: NetworkName) -> Checked:
+    means = _means(results, "figure6", network, 0.5, 8)
+    return all(a < b for a, b in pairwise(means.values())), listed(means)
 
 
-def _denser(results: Results, network: NetworkName) -> tuple[bool, str]:
-    means = _density(results, network)
+def _conc_wider(results: Results) -> Checked:
+    means = _means(results, "figure6", "fovconc", 0.5, 8)
+    narrowest, narrow, *_, widest = means.values()
+    return widest < min(narrowest, narrow), listed(means)
+
+
+def _denser(results: Results, network: NetworkName) -> Checked:
+    means = _means(results, "figure7", network, 0.5, 4)
     first = means["ratio 2^(1/2)"] - means["ratio 2"]
     second = means["ratio 2^(1/4)"] - means["ratio 2^(1/2)"]
-    shown = ", ".join(f"{label} {value:.2f}" for label, value in means.items())
-    return first > 0.1 and second < first / 2, f"{shown}: {first:+.2f}, then {second:+.2f}"
+    return first > 0.1 and second < first / 2, f"{listed(means)}: {first:+.2f}, then {second:+.2f}"
 
 
-def _conc_denser(results: Results) -> tuple[bool, str]:
-    means = _density(results, "fovconc")
-    shown = ", ".join(f"{label} {value:.2f}" for label, value in means.items())
-    return means["ratio 2^(1/4)"] < means["ratio 2²"] and means["ratio 2^(1/4)"] < means["ratio 2"], shown
+def _conc_denser(results: Results) -> Checked:
+    means = _means(results, "figure7", "fovconc", 0.5, 4)
+    return means["ratio 2^(1/4)"] < min(means["ratio 2²"], means["ratio 2"]), listed(means)
 
 
-def _swmax_large(results: Results) -> tuple[bool, str]:
+def _swmax_large(results: Results) -> Checked:
     """Trained on size 2, as far up as down: the loss against FovMax, which sees as much of the digit."""
-    swmax = need_curve(results, experiment("figure5"), 3, "tr2")
-    fovmax = need_curve(results, experiment("figure5"), 2, "FovMax tr2")
+    swmax = need_curve(results, "figure5", "The SWMax network", "tr2")
+    fovmax = need_curve(results, "figure5", "The FovMax and FovAvg networks", "FovMax tr2")
     small, large = (
         mean_inside(fovmax, *sizes) - mean_inside(swmax, *sizes)
-        for sizes in ((0.5, 2 / 2**0.25), (2 * 2**0.25, 8))
+        for sizes in ((0.5, 2 / ROOT4), (2 * ROOT4, 8))
     )
-    return (
-        large > small,
-        f"below FovMax by {small:.2f} points on smaller sizes, by {large:.2f} on larger ones",
-    )
+    measured = f"below FovMax by {small:.2f} points on smaller sizes, by {large:.2f} on larger ones"
+    return large > small, measured
 
 
-def _few_samples(results: Results) -> tuple[bool, str]:
-    one = experiment("figure11")
-    curves = {title: need_curve(results, one, 0, title) for title in NETWORKS.values()}
-    means = {title: sum(curve.values()) / len(curve) for title, curve in curves.items()}
+def _few(results: Results, network: str) -> dict[float, float]:
+    """Number of training samples → accuracy."""
+    return need_curve(results, "figure11", "Trained and tested on sizes in [1, 4]", network)
+
+
+def _few_samples(results: Results) -> Checked:
+    curves = {title: _few(results, title) for title in NETWORKS.values()}
+    means = {title: fmean(curve.values()) for title, curve in curves.items()}
     order = sorted(means, key=lambda title: -means[title])
     fewest = min(curves["FovAvg"])
     at = ", ".join(f"{title} {curves[title][fewest]:.1f}" for title in order)
-    shown = ", ".join(f"{title} {means[title]:.2f}" for title in order)
     leads = means["FovAvg"] > max(value for title, value in means.items() if title != "FovAvg")
+    shown = listed({title: means[title] for title in order})
     return leads, f"mean over all sizes of the training set: {shown}; {fewest:g} samples: {at}"
 
 
-def _few_conc(results: Results) -> tuple[bool, str]:
-    one = experiment("figure11")
-    conc, cnn = (need_curve(results, one, 0, title) for title in ("FovConc", "CNN"))
-    gain = sum(conc.values()) / len(conc) - sum(cnn.values()) / len(cnn)
-    return gain > 0, f"{gain:+.2f} points over all sizes of the training set"
+def _few_conc(results: Results) -> Checked:
+    conc, cnn = (fmean(_few(results, title).values()) for title in ("FovConc", "CNN"))
+    return conc > cnn, f"{conc - cnn:+.2f} points over all sizes of the training set"
 
 
-def _norm_impairs(results: Results) -> tuple[bool, str]:
-    means = {
-        label: mean_inside(need(results, config).accuracies, 1, 4)
-        for label, config in {
-            "without": mnist("swmax", "tr2", low=1.0, high=4.0, ratio=ROOT2),
-            "joint": normed("joint"),
-            "each": normed("each"),
-        }.items()
-    }
-    shown = ", ".join(f"{label} {value:.2f}" for label, value in means.items())
-    return max(means["joint"], means["each"]) < means["without"], f"[1,4]: {shown}"
+def _norm_impairs(results: Results) -> Checked:
+    runs = {"without": unnormed(), "joint": normed("joint"), "each": normed("each")}
+    means = {label: mean_inside(need(results, run).accuracies, 1, 4) for label, run in runs.items()}
+    return max(means["joint"], means["each"]) < means["without"], f"[1,4]: {listed(means)}"
 
 
-def _pretrained_worse(results: Results, network: NetworkName) -> tuple[bool, str]:
+def _pretrained_worse(results: Results, network: NetworkName) -> Checked:
     scratch, pretrained = (
-        mean_inside(need(results, config).accuracies, 0.5, 4)
-        for config in (main(network, "tr2"), mnist(network, "tr2", pretrained=2.0))
+        mean_inside(need(results, run).accuracies, 0.5, 4)
+        for run in (main(network, "tr2"), mnist(network, "tr2", pretrained=2.0))
     )
     return pretrained < scratch - 1, f"[1/2,4]: {pretrained:.2f} instead of {scratch:.2f}"
 
 
-def _single_channel(results: Results) -> tuple[bool, str]:
+def _single_channel(results: Results) -> Checked:
     found = need(results, mnist("fovmax", "tr2", low=2.0, high=2.0)).accuracies
     at, whole = found[2.0], mean_inside(found, 0.5, 4)
     return at > 99 and whole < at - LARGE_DROP, f"{at:.2f} at the size of training, {whole:.2f} on [1/2,4]"
 
 
-FOVEATED: tuple[NetworkName, ...] = ("fovavg", "fovmax")
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         "cnn-drops",
@@ -151,30 +138,26 @@ CLAIMS: tuple[Claim, ...] = (
         "Section 6.3",
         _cnn_drops,
     ),
-    *(
-        Claim(
-            f"range-{name}",
-            f"{NETWORKS[name]}: the wider the range of the channels, the better over all sizes",
-            "Section 6.4",
-            partial(_range, network=name),
-        )
-        for name in (*FOVEATED, "swmax")
+    *for_each(
+        (*FOVEATED, "swmax"),
+        "range",
+        "{}: the wider the range of the channels, the better over all sizes",
+        "Section 6.4",
+        _wider,
     ),
     Claim(
         "range-fovconc",
         "FovConc gets worse with a wider range of the channels (the widest against the two narrowest)",
         "Section 6.4",
-        partial(_range, network="fovconc"),
+        _conc_wider,
     ),
-    *(
-        Claim(
-            f"density-{name}",
-            f"{NETWORKS[name]} on [1/2,4]: the ratio √2 beats 2 clearly (by more than 0.1 points), and "
-            "2^(1/4) adds little (less than half of that)",
-            "Section 6.5",
-            partial(_denser, network=name),
-        )
-        for name in FOVEATED
+    *for_each(
+        FOVEATED,
+        "density",
+        "{} on [1/2,4]: the ratio √2 beats 2 clearly (by more than 0.1 points), and 2^(1/4) adds little "
+        "(less than half of that)",
+        "Section 6.5",
+        _denser,
     ),
     Claim(
         "density-fovconc",
@@ -189,24 +172,16 @@ CLAIMS: tuple[Claim, ...] = (
         "Section 6.6",
         _cnn_extrapolates_not,
     ),
-    Claim(
-        "swmax-large",
-        "SWMax loses more on large than on small sizes",
-        "Section 6.4",
-        _swmax_large,
-    ),
+    Claim("swmax-large", "SWMax loses more on large than on small sizes", "Section 6.4", _swmax_large),
     Claim("few-fovavg", "FovAvg leads with few training samples", "Section 6.8", _few_samples),
     Claim("few-fovconc", "With few samples FovConc is above the CNN", "Section 6.8", _few_conc),
     Claim("batch-norm", "Both batch norms impair SWMax", "Section 6.2, footnote", _norm_impairs),
-    *(
-        Claim(
-            f"pretrained-{name}",
-            f"{NETWORKS[name]} generalises worse (by more than a point) with a pretrained channel than "
-            "trained from scratch",
-            "Sections 5.2 and 6.2",
-            partial(_pretrained_worse, network=name),
-        )
-        for name in (*FOVEATED, "swmax")
+    *for_each(
+        (*FOVEATED, "swmax"),
+        "pretrained",
+        "{} generalises worse (by more than a point) with a pretrained channel than trained from scratch",
+        "Sections 5.2 and 6.2",
+        _pretrained_worse,
     ),
     Claim(
         "single-channel",

@@ -1,4 +1,4 @@
-"""What pictures are drawn from that are no accuracies: samples of the data, and one network's output code.
+"""What figures of images are drawn from: samples of the data, and one network's output code.
 
 They are made once, from downloaded data and a trained network, and kept as small files with the results, so
 that the figures can be drawn anywhere.
@@ -18,10 +18,12 @@ from scalechannels.paper.recipes import Experiment
 if TYPE_CHECKING:
     from torch import Tensor
 
+MNIST_FILE, CIFAR_FILE, CODE_FILE = "mnist.png", "cifar10.png", "code.json"
+FILES = {"figure2": MNIST_FILE, "figure4": MNIST_FILE, "figure14": CIFAR_FILE, "figure3": CODE_FILE}
+"""What each figure of images is drawn from."""
 DIGIT = 1
 """Which test digit is shown: the second one, a 2, as in the paper's illustration."""
 CIFAR_SHOWN = ("frog", "truck")
-GREY = 0.763  # MNIST Large Scale lies in ±this
 
 
 def make_pictures(
@@ -33,26 +35,18 @@ def make_pictures(
     say: Callable[[str], None],
 ) -> None:
     """Make what these experiments show and is not there yet."""
+    from scalechannels.data.pictures import as_shown
+
     for experiment in experiments:
-        path = picture_path(folder, experiment.id)
-        if path is None or path.exists():
+        if experiment.id not in FILES or (path := folder / FILES[experiment.id]).exists():
             continue
         if path.name == MNIST_FILE:
-            write_strip(path, (mnist_samples(options.get("root")) + GREY) / (2 * GREY))
+            write_strip(path, as_shown(mnist_samples(options.get("root"))))
         elif path.name == CIFAR_FILE:
             write_strip(path, cifar_samples(options.get("root")))
         else:
             write_code(path, experiment, runs, device, options)
         say(f"  {path}")
-
-
-MNIST_FILE, CIFAR_FILE, CODE_FILE = "mnist.png", "cifar10.png", "code.json"
-
-
-def picture_path(folder: Path, id: str) -> Path | None:
-    """The file that a figure is drawn from; None for those that are drawn from accuracies."""
-    files = {"figure2": MNIST_FILE, "figure4": MNIST_FILE, "figure14": CIFAR_FILE, "figure3": CODE_FILE}
-    return folder / files[id] if id in files else None
 
 
 def mnist_samples(root: Path | None) -> Tensor:
@@ -108,23 +102,21 @@ def write_code(path: Path, experiment: Experiment, runs: Path, device: str, opti
     import torch
 
     import scalechannels
-    from scalechannels.network import ScaleChannelNetwork
     from scalechannels.training.fit import fit
 
     (config,) = experiment.runs(1)
     (run,) = fit([config], runs, device=device, **options)
-    network = scalechannels.load(run.folder)
-    assert isinstance(network, ScaleChannelNetwork)
+    network: Any = scalechannels.load(run.folder)
     (images,) = mnist_samples(options.get("root"))  # (17, 1, 112, 112)
     with torch.inference_mode():
-        channels = network.channel_logits(images)  # (17, S, K)
-        winner = network.pool_channels(channels).argmax(1)
+        found = network.explain(images)
+    assert found.channels is not None  # (17, S, K)
     result = {
         "run": run.config.name,
         "scales": list(network.grid),
         "sizes": list(MNIST_SIZES),
-        "winner": winner.tolist(),
-        "logits": [[[round(v, 4) for v in row] for row in image] for image in channels.tolist()],
+        "winner": found.logits.argmax(1).tolist(),
+        "logits": [[[round(v, 4) for v in row] for row in image] for image in found.channels.tolist()],
     }
     with atomic_path(path) as temporary:
         temporary.write_text(json.dumps(result) + "\n", encoding="utf-8")

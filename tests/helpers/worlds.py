@@ -1,23 +1,19 @@
-"""Each claim can hold and can fail on made-up results; on the committed ones it holds or is documented."""
+"""Made-up worlds: what all runs of all experiments would find if the paper were right, or wrong."""
+
+from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from helpers.made_up import made_up, write
 
-from scalechannels.paper.claims.all_claims import CLAIMS, DEVIATIONS, explained
-from scalechannels.paper.claims.claim import Verdict
-from scalechannels.paper.claims.selection import bias, overlap, trend
-from scalechannels.paper.claims.table import deviations
 from scalechannels.paper.experiments import EXPERIMENTS
 from scalechannels.paper.published import TABLE1
-from scalechannels.paper.recipes import ROOT2, main, seeded
+from scalechannels.paper.recipes import ROOT2
 from scalechannels.paper.reproduce import tested as ranges_of
 from scalechannels.paper.results import Results
 from scalechannels.training.config import RunConfig
-
-COMMITTED = Path(__file__).parents[3] / "results" / "runs"
 
 
 def as_published(run: RunConfig, size: float) -> float:
@@ -99,7 +95,11 @@ def flat(run: RunConfig, size: float) -> float:
     return 50.0
 
 
-def results(folder: Path, accuracy, selection=follows) -> Results:
+def results(
+    folder: Path,
+    accuracy: Callable[[RunConfig, float], float],
+    selection: Callable[[RunConfig, float, float], float] = follows,
+) -> Results:
     """All runs of all experiments in such a world."""
     for run in {run for one in EXPERIMENTS for run in one.runs()}:
         write(
@@ -112,89 +112,3 @@ def results(folder: Path, accuracy, selection=follows) -> Results:
             ),
         )
     return Results(folder)
-
-
-@pytest.fixture(scope="module")
-def states(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
-    """For each world, claim → state."""
-    worlds = {
-        "published": (as_published, follows),
-        "told": (as_told, follows),
-        "flat": (flat, against),
-        "upside down": (upside_down, against),
-    }
-    return {
-        name: {
-            claim.id: claim.verdict(found).state
-            for found in [results(tmp_path_factory.mktemp("world"), *world)]
-            for claim in CLAIMS
-        }
-        for name, world in worlds.items()
-    }
-
-
-OF_TABLES = ("near-", "ranking-", "spread-", "multi-", "improved-")
-
-
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
-def test_every_claim_holds_in_the_papers_world_and_fails_in_another(claim, states) -> None:
-    world = "published" if claim.id.startswith(OF_TABLES) else "told"
-    assert states[world][claim.id] == "holds"
-    assert "does not hold" in (states["flat"][claim.id], states["upside down"][claim.id])
-
-
-def test_without_runs_nothing_is_claimed(tmp_path: Path) -> None:
-    for claim in CLAIMS:
-        verdict = claim.verdict(Results(tmp_path))
-        assert verdict.state == "not enough runs", claim.id
-        assert verdict.measured
-
-
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
-def test_the_committed_results_hold_what_the_paper_says_or_the_deviation_is_documented(claim) -> None:
-    verdict = claim.verdict(Results(COMMITTED))
-    if verdict.state == "does not hold":
-        assert claim.id in DEVIATIONS, f"{claim.statement}: {verdict.measured}"
-        assert verdict.measured == DEVIATIONS[claim.id].measured
-    else:
-        assert claim.id not in DEVIATIONS, f"{claim.id} holds by now: {verdict.measured}"
-
-
-def test_ids_are_unique_and_deviations_name_claims() -> None:
-    ids = [claim.id for claim in CLAIMS]
-    assert len(set(ids)) == len(ids)
-    assert set(DEVIATIONS) <= set(ids)
-
-
-def test_trend_overlap_and_bias_of_known_histograms() -> None:
-    run = main("fovmax", "tr2")
-    diagonal = made_up(run)
-    assert trend(diagonal) == (pytest.approx(1.0), pytest.approx(1.0))
-    steep = made_up(run, selection=lambda size, scale: 2 - abs(math.log2(scale / (2 * size**0.5))))
-    assert trend(steep)[0] == pytest.approx(0.5, abs=0.06)
-    level = made_up(run, selection=lambda size, scale: float(scale == 1))
-    assert trend(level) == (0.0, 0.0)
-    assert overlap(diagonal, diagonal) == pytest.approx(1.0)
-    assert overlap(diagonal, level) == pytest.approx(1 / 13)
-    even = made_up(run, selection=lambda size, scale: 1.0)
-    assert bias(even) == pytest.approx(1.0)
-    doubled = made_up(run, selection=lambda size, scale: 2.0 if scale == 1 else 1.0)
-    assert bias(doubled) == pytest.approx(2.0)
-
-
-def test_figures_far_from_the_paper_are_listed(tmp_path: Path) -> None:
-    found = results(tmp_path, as_published)
-    assert list(deviations(found)) == []
-    for seed_run in main("fovavg", "tr1"), main("cnn", "tr2"):
-        for seed in range(3):
-            run = seeded(seed_run, seed)
-            write(tmp_path, made_up(run, lambda size, run=run: as_published(run, size) - 1))
-    listed = [(row.network, row.train, column) for row, column, _ in deviations(Results(tmp_path))]
-    assert listed == [("fovavg", "tr1", "[1,4]"), ("fovavg", "tr1", "[1/2,4]"), ("fovavg", "tr1", "[1/2,8]")]
-
-
-def test_an_explanation_is_given_for_the_figures_it_was_written_for_alone() -> None:
-    claims = {claim.id: claim for claim in CLAIMS}
-    for id, deviation in DEVIATIONS.items():
-        assert explained(claims[id], Verdict("does not hold", deviation.measured)) == deviation.why
-        assert explained(claims[id], Verdict("does not hold", "other figures")) == "Not explained yet."

@@ -4,13 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 from helpers.made_up import made_up, write
 
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.paper.experiments import EXPERIMENTS, experiment
-from scalechannels.paper.figures.all_figures import IMAGES, draw, draw_panels, save, with_pictures
-from scalechannels.paper.pictures import CODE_FILE, make_pictures, picture_path, read_strip, write_strip
+from scalechannels.paper.figures.draw import IMAGES, draw, draw_panels, save, with_pictures
+from scalechannels.paper.figures.image_files import CODE_FILE, FILES, read_strip
 from scalechannels.paper.recipes import few
 from scalechannels.paper.results import PICTURES, RUNS, Results
 
@@ -26,17 +25,17 @@ def texts(figure) -> str:
 
 
 def test_every_experiment_is_a_table_or_a_figure_and_every_image_has_its_file() -> None:
-    tables = [one.id for one in EXPERIMENTS if one.renderer in ("table", "ranking")]
+    tables = [one.id for one in EXPERIMENTS if one.is_table]
     assert sorted(tables + FIGURES) == sorted(one.id for one in EXPERIMENTS)
     assert {f"figure{number}" for number in range(2, 16)} <= set(FIGURES)
     for id in FIGURES:
         images = experiment(id).renderer in ("pictures", "windows", "code")
-        assert images == (id in IMAGES) == (picture_path(Path(), id) is not None)
+        assert images == (id in IMAGES) == (id in FILES)
 
 
 @pytest.mark.parametrize("id", FIGURES)
 def test_without_results_it_says_so(id: str, tmp_path: Path) -> None:
-    said = texts(draw(id, tmp_path))
+    said = texts(draw(id, Results(tmp_path / RUNS)))
     assert "no results yet" in said or f"not made yet: scalechannels reproduce {id}" in said
 
 
@@ -46,7 +45,7 @@ def test_curves_show_the_results_and_name_what_is_missing(id: str, tmp_path: Pat
     panel = one.panels[0]
     for curve in panel.curves[1:]:
         write(tmp_path / RUNS, made_up(curve.configs[0], lambda size: 90 - size))
-    figure = draw(id, tmp_path)
+    figure = draw(id, Results(tmp_path / RUNS))
     axes = figure.axes[0]
     assert f"{panel.curves[0].label} (no result)" in texts(figure)
     drawn = {line.get_label(): line for line in axes.get_lines()}
@@ -61,7 +60,7 @@ def test_curves_show_the_results_and_name_what_is_missing(id: str, tmp_path: Pat
 
 def test_few_samples_have_a_logarithmic_axis_of_samples(tmp_path: Path) -> None:
     write(tmp_path / RUNS, made_up(few("cnn", 1000), lambda size: 80.0, ranges=[(1.0, 4.0)]))
-    axes = draw("figure11", tmp_path).axes[0]
+    axes = draw("figure11", Results(tmp_path / RUNS)).axes[0]
     (line,) = (line for line in axes.get_lines() if line.get_label() == "CNN")
     assert (list(line.get_xdata()), list(line.get_ydata())) == ([1000], [80.0])
     assert axes.get_xticklabels()[0].get_text() == "100"
@@ -70,7 +69,7 @@ def test_few_samples_have_a_logarithmic_axis_of_samples(tmp_path: Path) -> None:
 def test_selection_shows_sizes_across_and_channels_upwards(tmp_path: Path) -> None:
     panel = experiment("figure12").panels[0]
     write(tmp_path / RUNS, made_up(panel.curves[0].configs[0]))
-    axes = draw("figure12", tmp_path).axes[0]
+    axes = draw("figure12", Results(tmp_path / RUNS)).axes[0]
     (image,) = axes.get_images()
     assert image.get_array().shape == (17, 17)
     assert image.get_array().trace() == pytest.approx(17)  # the diagonal
@@ -78,17 +77,9 @@ def test_selection_shows_sizes_across_and_channels_upwards(tmp_path: Path) -> No
     assert panel.title in axes.get_title()
 
 
-def test_a_strip_of_images_comes_back(tmp_path: Path) -> None:
-    images = (torch.arange(2 * 3 * 3 * 8 * 8) % 256).view(2, 3, 3, 8, 8) / 255
-    write_strip(tmp_path / "strip.png", images)
-    assert torch.allclose(read_strip(tmp_path / "strip.png", 8), images)
-    write_strip(tmp_path / "grey.png", images[:, :, :1])
-    assert torch.allclose(read_strip(tmp_path / "grey.png", 8), images[:, :, :1])
-
-
 def test_the_committed_pictures_are_drawn() -> None:
     for id, count in {"figure2": 6, "figure4": 17, "figure14": 18}.items():
-        figure = draw(id, CLONE)
+        figure = draw(id, Results(CLONE / RUNS))
         assert sum(len(axes.get_images()) for axes in figure.axes) == count
     digit = read_strip(CLONE / PICTURES / "mnist.png", 112)[0]
     inked = (digit > 0.5).float().mean((1, 2, 3))[: MNIST_SIZES.index(4.0) + 1].tolist()
@@ -108,7 +99,7 @@ def test_the_code_shows_the_winning_class_at_three_sizes(tmp_path: Path) -> None
     }
     (tmp_path / PICTURES).mkdir()
     (tmp_path / PICTURES / CODE_FILE).write_text(json.dumps(code))
-    figure = draw("figure3", tmp_path)
+    figure = draw("figure3", Results(tmp_path / RUNS))
     peaks = []
     for axes in figure.axes:
         x, y = axes.get_lines()[0].get_data()
@@ -116,17 +107,10 @@ def test_the_code_shows_the_winning_class_at_three_sizes(tmp_path: Path) -> None
     assert peaks == [1.0, 2.0, 4.0]
 
 
-def test_pictures_that_are_there_are_not_made_again(tmp_path: Path) -> None:
-    (tmp_path / "mnist.png").write_bytes(b"")
-    said: list[str] = []
-    make_pictures([experiment("figure4"), experiment("table1")], tmp_path, tmp_path, "cpu", {}, said.append)
-    assert said == []
-
-
 def test_panels_can_stand_alone_and_files_are_png_and_svg(tmp_path: Path) -> None:
-    assert len(draw_panels("figure15", tmp_path, Results(tmp_path))) == 4
-    assert len(draw_panels("figure4", CLONE, Results(tmp_path))) == 1
-    png, svg = save(draw("figure9", tmp_path), tmp_path / "figure9")
+    assert len(draw_panels("figure15", Results(tmp_path / RUNS))) == 4
+    assert len(draw_panels("figure4", Results(CLONE / RUNS))) == 1
+    png, svg = save(draw("figure9", Results(tmp_path / RUNS)), tmp_path / "figure9")
     assert png.read_bytes().startswith(b"\x89PNG")
     assert "<svg" in svg.read_text()
 

@@ -1,0 +1,125 @@
+"""One panel of a figure: curves of accuracy, or a histogram of selected scales."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
+from scalechannels.paper.recipes import Curve, Experiment, Panel, scales_of
+from scalechannels.paper.results import Results
+from scalechannels.paper.tables import curve_means
+from scalechannels.report.theme import FIRST, INK, LINE, PANEL, SECOND, SOFT, bare, cell_ticks, size_axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = (FIRST, SECOND, "#2a9d5b", "#9b59b6", "#8a7f5c", "#c0392b")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+DASHED = (0, (4, 2))
+GREY = (DASHED, (0, (1, 1.2)), (0, (7, 2, 1.5, 2)))
+"""Curves to compare with are told apart by their dashes."""
+
+
+def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> None:
+    """Accuracy against the size of the test or the number of samples; the legend names what is missing."""
+    if one.renderer == "samples":
+        _sample_axis(axes, panel)
+    elif panel.curves[0].configs[0].data.name == "cifar10":
+        size_axis(axes, CIFAR_SIZES)
+        axes.set_xlabel("scale factor of the test images", color=SOFT)
+        axes.set_xlim(0.47, 2.13)
+    else:
+        size_axis(axes, MNIST_SIZES)
+        axes.set_xlabel("size of the test digits", color=SOFT)
+        axes.set_xlim(0.45, 8.9)
+    low, high = panel.shown
+    axes.set_ylim(low - 0.02 * (high - low), high + 0.02 * (high - low))
+    axes.set_ylabel("accuracy (%)", color=SOFT)
+    axes.set_facecolor(PANEL)
+    axes.grid(color=LINE, linewidth=0.8)
+    axes.set_axisbelow(True)
+    drawn = [_draw(axes, results, one, curve, place) for place, curve in enumerate(panel.curves)]
+    if not any(drawn):
+        _no_results(axes)
+    legend = axes.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.2),  # below the axis: curves of this kind leave no corner free
+        ncols=3 if max(len(label) for label in axes.get_legend_handles_labels()[1]) < 12 else 2,
+        fontsize=8,
+        facecolor=PANEL,
+        edgecolor="none",
+        framealpha=0.8,
+        labelcolor=INK,
+        handlelength=2.4,
+    )
+    for text in legend.get_texts():
+        if text.get_text().endswith("(no result)"):
+            text.set_color(SOFT)
+
+
+def draw_selection(axes: Axes, results: Results, one: Experiment, panel: Panel) -> None:
+    """Test sizes across, channels upwards, darker where a channel gives more, the mean over seeds.
+
+    As in the paper, the grey levels of each histogram go from its smallest to its largest share.
+    """
+    (curve,) = panel.curves
+    found = [result.selection for result in results.of(curve)]
+    axes.set_facecolor(PANEL)
+    axes.set_xlabel("size of the test digits", color=SOFT)
+    axes.set_ylabel("scale channel σ", color=SOFT)
+    bare(axes, labelsize=9, pad=4)
+    if not found:
+        axes.set_xticks([])
+        axes.set_yticks([])
+        _no_results(axes)
+        return
+    sizes, scales = sorted(found[0]), scales_of(curve.configs[0])
+    shares = [
+        [fmean(seed[size][channel] for seed in found) for size in sizes] for channel in range(len(scales))
+    ]  # (channels, sizes)
+    axes.imshow(shares, cmap="gray_r", origin="lower", interpolation="nearest", aspect="auto")
+    cell_ticks(axes.xaxis, sizes)
+    cell_ticks(axes.yaxis, scales)
+
+
+def _no_results(axes: Axes) -> None:
+    axes.text(0.5, 0.5, "no results yet", color=SOFT, ha="center", va="center", transform=axes.transAxes)
+
+
+def _draw(axes: Axes, results: Results, one: Experiment, curve: Curve, place: int) -> bool:
+    means = curve_means(results, one, curve)
+    number = place if curve.colour is None else curve.colour
+    colour = SOFT if curve.reference else COLOURS[number]
+    if not means:
+        axes.plot([], [], color=colour, linewidth=1.2, alpha=0.5, label=f"{curve.label} (no result)")
+        return False
+    places = sorted(means)
+    values = [means[at].mean for at in places]
+    axes.plot(
+        places,
+        values,
+        color=colour,
+        marker="" if curve.reference else MARKERS[(place if curve.dashed else number) % len(MARKERS)],
+        markersize=3.5,
+        linewidth=1.4 if curve.reference else 1.8,
+        linestyle=GREY[number % len(GREY)] if curve.reference else DASHED if curve.dashed else "-",
+        label=curve.label,
+    )
+    spread = [means[at].std or 0.0 for at in places]
+    if any(spread):
+        below, above = (
+            [value + sign * std for value, std in zip(values, spread, strict=True)] for sign in (-1, 1)
+        )
+        axes.fill_between(places, below, above, color=colour, alpha=0.15, linewidth=0)
+    return True
+
+
+def _sample_axis(axes: Axes, panel: Panel) -> None:
+    counts = [config.data.samples or 0 for config in panel.curves[0].configs]
+    axes.set_xscale("log")
+    axes.set_xticks(counts, [f"{count:,}" for count in counts])
+    axes.minorticks_off()
+    axes.set_xlim(counts[0] / 1.2, counts[-1] * 1.2)
+    axes.set_xlabel("number of training samples", color=SOFT)
+    bare(axes, labelsize=9)

@@ -1,0 +1,217 @@
+"""The tables of the paper, and the data of its figures, as text, Markdown and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Literal
+
+from scalechannels.paper.comparisons import (
+    CIFAR_OVER,
+    OVER,
+    Comparison,
+    cifar_comparisons,
+    comparisons,
+    comparisons_json,
+)
+from scalechannels.paper.experiments import experiment
+from scalechannels.paper.paired import Paired
+from scalechannels.paper.published import COLUMNS
+from scalechannels.paper.recipes import Experiment
+from scalechannels.paper.results import Results
+from scalechannels.paper.tables import (
+    Mean,
+    RankRow,
+    TableRow,
+    as_json,
+    curve_tables,
+    main_table,
+    ranking,
+)
+
+TextForm = Literal["text", "markdown"]
+NONE = "–"
+CIFAR_TITLE = (
+    "Rescaled CIFAR-10, 5 channels unless another number is given, trained on the original images, with the "
+    "residual backbone on random flips and crops of them:"
+)
+NOTE = (
+    "How many percentage points the network is above the other, with its paired 95 % interval over seeds and "
+    "test images; * where the interval leaves out 0 and both have several seeds. Digits: means over the "
+    "training sizes 1, 2 and 4, except for the CNN trained on all sizes; few samples are trained on and "
+    "tested at all sizes in [1,4]."
+)
+RANKING_HEADS = ("place", "network", "paper", "ours", "our place", "difference")
+
+
+def table_text(results: Results, id: str, form: TextForm | Literal["json"] = "text") -> str:
+    """A table of the paper, or the data of a figure."""
+    one = experiment(id)
+    if id == "beyond":
+        return _json(comparisons_json(results)) if form == "json" else comparison_text(results, form)
+    if one.renderer == "table":
+        rows = main_table(results)
+        return _json(as_json(rows)) if form == "json" else main_text(rows, form)
+    if one.renderer == "ranking":
+        ranks = ranking(results, id)
+        return _json(map(asdict, ranks)) if form == "json" else f"{one.title}\n\n{ranking_text(ranks, form)}"
+    if one.renderer in ("curves", "samples"):
+        if form == "json":
+            return _json(map(asdict, curve_tables(results, one)))
+        return curve_text(results, one, form)
+    raise ValueError(f"{id} has no table: scalechannels figure {id}")
+
+
+def _json(rows: Iterable[object]) -> str:
+    return json.dumps(list(rows), indent=1)
+
+
+def plus_minus(found: Mean | None) -> str:
+    """99.32 ± 0.02; a single seed has no ±."""
+    if found is None:
+        return NONE
+    return f"{found.mean:.2f}" + ("" if found.std is None else f" ± {found.std:.2f}")
+
+
+def signed(difference: float | None) -> str:
+    """With its sign, a true minus; what rounds to zero has none."""
+    if difference is None:
+        return NONE
+    rounded = round(difference, 2)
+    return "0.00" if rounded == 0 else f"{rounded:+.2f}".replace("-", "−")
+
+
+def main_cell(row: TableRow, column: str) -> tuple[str, str, str]:
+    """Ours ± std, the paper's value and the difference."""
+    paper = NONE if row.paper is None else f"{row.paper[column]:.2f}"
+    return plus_minus(row.ours.get(column)), paper, signed(row.difference(column))
+
+
+def main_text(rows: Sequence[TableRow], form: TextForm = "text") -> str:
+    """Table 1."""
+    return _main_markdown(rows) if form == "markdown" else _main_plain(rows)
+
+
+def _main_markdown(rows: Sequence[TableRow]) -> str:
+    def cell(row: TableRow, column: str) -> str:
+        ours, paper, difference = main_cell(row, column)
+        return ours if row.paper is None else f"{ours} ({paper}, {difference})"
+
+    body = [
+        [row.label + _mark(row), str(row.seeds), *(cell(row, column) for column in COLUMNS)] for row in rows
+    ]
+    note = (
+        "Each cell: our mean ± standard deviation over seeds (the paper's value, the difference). "
+        "(ours): a network that the paper does not have."
+    )
+    return markdown(["", "seeds", *COLUMNS], body) + f"\n\n{note}"
+
+
+def _main_plain(rows: Sequence[TableRow]) -> str:
+    width = max((len(row.label) + 1 for row in rows), default=0)
+    lines = [
+        " " * width + "".join(f"{column:^28}" for column in COLUMNS),
+        " " * width + f"{'ours':>14}{'paper':>7}{'diff':>7}" * len(COLUMNS),
+    ]
+    for before, row in zip([None, *rows], rows, strict=False):
+        if before is not None and before.title != row.title:
+            lines.append("")
+        cells = (main_cell(row, column) for column in COLUMNS)
+        numbers = "".join(f"{ours:>14}{paper:>7}{difference:>7}" for ours, paper, difference in cells)
+        lines.append(f"{row.label:<{width}}{numbers}{_mark(row)}")
+    lines += [
+        "",
+        "Test accuracy in per cent, mean ± standard deviation over seeds, beside the paper's value.",
+    ]
+    lacking = sum(row.missing for row in rows if row.train != "mean")
+    if lacking:
+        lines.append(f"{lacking} runs have no result: scalechannels reproduce table1")
+    return "\n".join(lines)
+
+
+def _mark(row: TableRow) -> str:
+    return "" if row.source == "paper" else " (ours)"
+
+
+def ranking_rows(rows: Iterable[RankRow]) -> list[list[str]]:
+    return [
+        [
+            str(row.paper_place),
+            row.title,
+            f"{row.paper:.2f}",
+            plus_minus(row.ours),
+            str(row.place or NONE),
+            signed(None if row.ours is None else row.ours.mean - row.paper),
+        ]
+        for row in rows
+    ]
+
+
+def ranking_text(rows: Iterable[RankRow], form: TextForm = "text") -> str:
+    return columns(RANKING_HEADS, ranking_rows(rows), form)
+
+
+def curve_text(results: Results, one: Experiment, form: TextForm = "text") -> str:
+    """The accuracies of a figure, panel by panel."""
+    axis, digits = ("samples", "g") if one.renderer == "samples" else ("size", ".3f")
+    parts = []
+    for table in curve_tables(results, one):
+        places = sorted({place for column in table.columns.values() for place in column})
+        body = [
+            [f"{place:{digits}}", *(plus_minus(column.get(place)) for column in table.columns.values())]
+            for place in places
+        ]
+        title = f"{table.title}\n" if form == "text" else f"**{table.title}**\n\n"
+        text = columns([axis, *table.columns], body, form) if body else "no results yet"
+        missing = ", ".join(f"{label} ({count})" for label, count in table.missing.items())
+        parts.append(title + text + (f"\nmissing: {missing}" if missing else ""))
+    return "\n\n".join(parts)
+
+
+def _heads(over: Iterable[str]) -> list[str]:
+    return ["network", "compared with", *over, "seeds"]
+
+
+def comparison_rows(
+    found: Iterable[Comparison], over: Iterable[str] = OVER, between: str = ", "
+) -> list[list[str]]:
+    """Cells as text; `between` stands between the seeds of the two networks."""
+    rows = []
+    for one in found:
+        cells = [_cell(one.by[where]) if where in one.by else NONE for where in over]
+        seeds = between.join(map(str, next(iter(one.by.values())).seeds)) if one.by else NONE
+        rows.append([one.network, one.other, *cells, seeds])
+    return rows
+
+
+def _cell(paired: Paired) -> str:
+    sure = paired.clear and min(paired.seeds) > 1  # one seed says nothing about others
+    return f"{paired}{'*' if sure else ''}".replace("-", "−")
+
+
+def comparison_text(results: Results, form: TextForm = "text") -> str:
+    """Those of MNIST Large Scale and, below, those of CIFAR-10."""
+    mnist, cifar10 = comparisons(results), cifar_comparisons(results)
+    lacking = [not one.by for one in (*mnist, *cifar10)]
+    waiting = f" {sum(lacking)} of {len(lacking)} wait for runs." if any(lacking) else ""
+    parts = [
+        columns(_heads(OVER), comparison_rows(mnist), form),
+        CIFAR_TITLE,
+        columns(_heads(CIFAR_OVER), comparison_rows(cifar10, CIFAR_OVER), form),
+        NOTE + waiting,
+    ]
+    return "\n\n".join(parts)
+
+
+def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], form: TextForm) -> str:
+    if form == "markdown":
+        return markdown(heads, rows)
+    widths = [max(len(row[i]) for row in (heads, *rows)) for i in range(len(heads))]
+    lines = ["  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True)) for row in (heads, *rows)]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)

@@ -1,0 +1,36 @@
+"""`scalechannels reproduce`: what it lists; what it trains is in tests/paper/test_reproduce.py."""
+
+from pathlib import Path
+
+import pytest
+from helpers.command_line import run
+from helpers.two_results import one_line_error, two_results
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return two_results(tmp_path)
+
+
+def test_what_is_missing_can_be_listed(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("reproduce", "table1", "--list", "--only", "cnn", "--results", results) == 0
+    said = capsys.readouterr()
+    names = said.out.split()
+    assert len(names) == 11
+    assert all(name.startswith("cnn-mnist-") for name in names)
+    assert "11 runs are missing" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("figure99", "--list"), "no experiment 'figure99'"),
+        (("table1", "--list", "--seeds", 0), "at least one seed is needed"),
+    ],
+)
+def test_mistakes_end_with_one_line(
+    words: tuple, message: str, results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = () if "--results" in words else ("--results", results)
+    assert run("reproduce", *words, *given) == 1
+    one_line_error(capsys, message)
