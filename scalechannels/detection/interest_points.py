@@ -1,15 +1,14 @@
 """Points of interest: where an image has a blob, and of what size, by classical scale-space theory.
 
-A blob of standard deviation a is a maximum, over position and scale, of the scale-normalised Laplacian
-σ²·|∇²L| and of the determinant of the Hessian σ⁴·(L_xx·L_yy − L_xy²), at its middle and at σ = a, where L is
-the image smoothed by a Gaussian of standard deviation σ. Detection can look there first, and foveate then.
+A bright blob of standard deviation a is a maximum, over position and scale, of the scale-normalised Laplacian
+−σ²·∇²L, at its middle and at σ = a, where L is the image smoothed by a Gaussian of standard deviation σ.
+Detection can look there first, and foveate then.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -17,9 +16,6 @@ from torch import Tensor
 
 from scalechannels.sampling import require_images
 from scalechannels.scale_space import discrete_gaussian_kernel, smooth
-
-Measure = Literal["laplacian", "determinant"]
-Polarity = Literal["bright", "dark", "both"]
 
 LEVELS = 4  # scales in an octave
 COARSEST = 1.6  # standard deviation, in pixels of an octave's image, of its first level
@@ -31,7 +27,7 @@ class InterestPoints(NamedTuple):
 
     centres: Tensor  # (N, 2) float64, rows and columns in pixel-centre coordinates
     sigmas: Tensor  # (N,) float64, standard deviations in pixels
-    strengths: Tensor  # (N,) the measure there
+    strengths: Tensor  # (N,) the scale-normalised Laplacian there
 
 
 @torch.no_grad()
@@ -41,26 +37,14 @@ def interest_points(
     smallest: float = COARSEST,
     largest: float | None = None,
     threshold: float = 0.05,
-    measure: Measure = "laplacian",
-    polarity: Polarity = "bright",
-    limit: int | None = None,
 ) -> InterestPoints:
-    """The blobs of an image (1, H, W), of standard deviations from `smallest` to `largest` pixels.
+    """The bright blobs of an image (1, H, W), of standard deviations from `smallest` to `largest` pixels.
 
-    threshold  what the measure has to exceed; a bright Gaussian blob of height h has h/2 by the Laplacian and
-               h²/16 by the determinant, whatever its size
-    polarity   bright blobs on dark, dark ones on bright, or both
-    limit      at most so many points, the strongest
+    threshold  what the Laplacian has to exceed; a Gaussian blob of height h has h/2, whatever its size
 
     Law: scaling the image scales the points. Limit: between the sampled scales and pixels the maximum is
     interpolated by parabolas; images are halved from octave to octave, which costs a little accuracy.
     """
-    for name, value, accepted in (
-        ("measure", measure, get_args(Measure)),
-        ("polarity", polarity, get_args(Polarity)),
-    ):
-        if value not in accepted:
-            raise ValueError(f"{name} is one of {accepted}, got {value!r}")
     if image.ndim != 3 or image.shape[0] != 1:
         raise ValueError(f"one grey image (1, H, W) is needed, got the shape {tuple(image.shape)}")
     require_images(image[None])
@@ -78,7 +62,7 @@ def interest_points(
             picture = _smoothed(picture, max(sigma**2 - inner, 0.0))
             inner = sigma**2
             levels.append(picture)
-        octave = _peaks(torch.cat(levels), torch.tensor(sigmas), measure, polarity, threshold)
+        octave = _peaks(torch.cat(levels), torch.tensor(sigmas), threshold)
         octave[:, :3] *= spacing
         found.append(octave)
         # The next octave starts one doubling later, at every second pixel of the level with twice the blur.
@@ -86,7 +70,7 @@ def interest_points(
         base = sigmas[LEVELS] / 2
     points = torch.cat(found) if found else image.new_empty(0, 4, dtype=torch.float64)
     points = points[(points[:, 2] >= smallest) & (points[:, 2] <= largest)]
-    points = points[points[:, 3].argsort(descending=True, stable=True)][:limit]
+    points = points[points[:, 3].argsort(descending=True, stable=True)]
     return InterestPoints(points[:, :2], points[:, 2], points[:, 3])
 
 
@@ -105,42 +89,22 @@ def _smoothed(picture: Tensor, variance: float) -> Tensor:
     return picture
 
 
-def normalised(levels: Tensor, sigmas: Tensor, measure: Measure) -> Tensor:
-    """The scale-normalised measure of smoothed images (L, H, W); the Laplacian is positive at bright ones."""
-    rows, columns = _second(levels, 1), _second(levels, 2)
-    t = sigmas.to(levels)[:, None, None] ** 2
-    if measure == "laplacian":
-        return -t * (rows + columns)
-    mixed = _first(_first(levels, 1), 2)
-    return t**2 * (rows * columns - mixed**2)
+def normalised(levels: Tensor, sigmas: Tensor) -> Tensor:
+    """The scale-normalised Laplacian of smoothed images (L, H, W), positive at bright blobs."""
+    return -(sigmas.to(levels)[:, None, None] ** 2) * (_second(levels, 1) + _second(levels, 2))
 
 
 def _second(levels: Tensor, axis: int) -> Tensor:
     """Second derivative to fourth order: the plain differences of second order would favour coarse scales."""
-    at = _shifted(levels, axis)
-    return (-at(-2) + 16 * at(-1) - 30 * levels + 16 * at(1) - at(2)) / 12
-
-
-def _first(levels: Tensor, axis: int) -> Tensor:
-    at = _shifted(levels, axis)
-    return (at(-2) - 8 * at(-1) + 8 * at(1) - at(2)) / 12
-
-
-def _shifted(levels: Tensor, axis: int) -> Callable[[int], Tensor]:
     padding = (0, 0, 2, 2) if axis == 1 else (2, 2, 0, 0)
     padded = F.pad(levels[:, None], padding, mode="replicate")[:, 0]
-    return lambda by: padded.narrow(axis, 2 + by, levels.shape[axis])
+    far, near, _, next_, last = (padded.narrow(axis, by, levels.shape[axis]) for by in range(5))
+    return (-far + 16 * near - 30 * levels + 16 * next_ - last) / 12
 
 
-def _peaks(levels: Tensor, sigmas: Tensor, measure: Measure, polarity: Polarity, threshold: float) -> Tensor:
+def _peaks(levels: Tensor, sigmas: Tensor, threshold: float) -> Tensor:
     """Maxima over position and scale of one octave: (N, 4) of row, column, σ and strength, float64."""
-    values = normalised(levels, sigmas, measure)
-    if measure == "laplacian":
-        values = {"bright": values, "dark": -values, "both": values.abs()}[polarity]
-    else:  # the determinant is positive at both kinds; the Laplacian tells them apart
-        bright = normalised(levels, sigmas, "laplacian")
-        keep = {"bright": bright > 0, "dark": bright < 0, "both": bright == bright}[polarity]
-        values = torch.where(keep, values, torch.zeros_like(values))
+    values = normalised(levels, sigmas)
     inside = values[1:-1]  # (LEVELS, H, W): those with a finer and a coarser neighbour
     around = _highest_around(values)
     level, row, column = ((inside >= around) & (inside > threshold)).nonzero().unbind(1)

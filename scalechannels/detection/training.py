@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 import time
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.data.mnist_large_scale import MnistLargeScale, large_scale
@@ -29,7 +28,6 @@ from scalechannels.detection.training_windows import PITCH, Digits, Looking, can
 from scalechannels.files import atomic_path
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pooling import MaxOverScales
-from scalechannels.sampling import resample
 from scalechannels.scales import QUARTER_OCTAVE, ScaleGrid
 
 Kind = Literal["detector", "pyramid", "swmax"]
@@ -86,19 +84,18 @@ def train(
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps, pct_start=0.1)
     backbone.train()
     start, running = time.monotonic(), 0.0
+    model: nn.Module = backbone
+    if kind == "swmax":
+        model = ScaleChannelNetwork(backbone, COARSE, MaxOverScales(), look="everywhere")
     for step in range(1, steps + 1):
         if kind == "swmax":
             images, targets = whole_images(digits, generator)
-            images = winning_windows(backbone, images)  # one for each class
         else:
             made = canvases(digits, CANVASES, generator)
             looking: Looking = "all scales" if kind == "detector" else "one scale"
             images, targets = windows(made, EACH, CLASSES, generator, looking)
         optimiser.zero_grad(set_to_none=True)
-        logits = backbone(images)
-        if kind == "swmax":
-            logits = logits.view(len(targets), CLASSES + 1, -1).diagonal(dim1=1, dim2=2)  # (B, K)
-        loss = F.cross_entropy(logits, targets)
+        loss = F.cross_entropy(model(images), targets)
         loss.backward()
         optimiser.step()
         schedule.step()
@@ -122,29 +119,6 @@ def whole_images(digits: Digits, generator: torch.Generator) -> tuple[Tensor, Te
     images[..., margin : margin + PITCH, margin : margin + PITCH] = made.images[..., :PITCH, :PITCH]
     labels = torch.where(made.labels[:, 0] < 0, CLASSES, made.labels[:, 0])
     return images, F.one_hot(labels, CLASSES + 1).float()
-
-
-@torch.no_grad()
-def winning_windows(backbone: ConvBackbone, images: Tensor) -> Tensor:
-    """For each image and class the window (B·K, 1, 28, 28) where that class has its maximum.
-
-    The maximum over space and scale hands its gradient to that window alone, so nothing else needs one.
-    """
-    stride, n = math.prod(backbone.strides), backbone.window
-    best: list[Tensor] = []
-    crops: list[Tensor] = []
-    for sigma in COARSE:
-        side = max(n, math.ceil(images.shape[-1] / sigma))
-        rescaled = resample(images, ScaleGrid.of(sigma), (side, side))[:, 0]
-        maximum, place = backbone.logit_map(rescaled).flatten(2).max(2)  # (B, K)
-        across = backbone.places(side)
-        seen = rescaled[:, 0].unfold(1, n, stride).unfold(2, n, stride)  # (B, places, places, n, n)
-        image = torch.arange(len(images))[:, None]
-        best.append(maximum)
-        crops.append(seen[image, place // across, place % across])  # (B, K, n, n)
-    channel = torch.stack(best).argmax(0)  # (B, K)
-    chosen = torch.stack(crops).gather(0, channel[None, ..., None, None].expand(1, -1, -1, n, n))[0]
-    return chosen.flatten(0, 1)[:, None]
 
 
 def save(network: ScaleChannelNetwork, folder: Path) -> None:

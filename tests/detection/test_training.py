@@ -7,18 +7,14 @@ import pytest
 import torch
 
 import scalechannels
-from scalechannels import MaxOverScales, ScaleChannelNetwork
-from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.data.strokes import BACKGROUND, BOX
 from scalechannels.detection import training_windows as detector_windows
 from scalechannels.detection.training import (
     CLASSES,
-    COARSE,
     digits_of_one_size,
     save,
     train,
     whole_images,
-    winning_windows,
 )
 from scalechannels.detection.training_windows import SIDE, Canvases, Digits, canvases, overlaps, windows
 from scalechannels.sampling import Foveate
@@ -109,17 +105,6 @@ def test_whole_images_hold_one_digit_or_none(digits: Digits) -> None:
     assert 0 < int(held.sum()) < len(images)
     for image in images[held]:
         assert image[0, 10:46, 10:46].amax() > 0.2
-
-
-def test_winning_windows_have_the_maximum_of_a_sliding_window_network(digits: Digits) -> None:
-    torch.manual_seed(0)
-    backbone = ConvBackbone((2, 2, 2, 2), classes=CLASSES + 1, hidden=4, dropout=0, batch_norm=False)
-    images, _ = whole_images(digits, seeded())
-    won = winning_windows(backbone, images)
-    with torch.no_grad():
-        logits = backbone(won).view(len(images), CLASSES + 1, -1).diagonal(dim1=1, dim2=2)
-        expected = ScaleChannelNetwork(backbone, COARSE, MaxOverScales(), look="everywhere")(images)
-    assert torch.allclose(logits, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["detector", "pyramid", "swmax"])
