@@ -42,7 +42,7 @@ def export(
     scalechannels export digit-detector --dense --onnx detector.onnx
     """
     from scalechannels.data.pictures import BACKGROUND
-    from scalechannels.saving.onnx import batches_of, export_onnx
+    from scalechannels.saving.onnx import export_onnx
     from scalechannels.saving.saved_network import SavedNetwork
 
     saved = SavedNetwork.open(network)
@@ -61,7 +61,7 @@ def export(
     batch = 1 if dense else "batch"
     print(f"{done.path}: {megabytes:.1f} MB, images ({batch}, channels, {height}, {width}) to ", end="")
     print(" and ".join(done.outputs))
-    counts = ", ".join(map(str, batches_of(exported)))
+    counts = ", ".join(map(str, done.batches))
     print(f"onnxruntime agrees with PyTorch within {done.error:.0e} on batches of {counts} random images")
     if saved.reduce > 1:
         print(

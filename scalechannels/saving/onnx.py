@@ -30,7 +30,6 @@ from torch import Tensor, nn
 from scalechannels.backbones.inference import stated
 from scalechannels.dense import DenseNetwork
 from scalechannels.files import atomic_path
-from scalechannels.plain import PlainNetwork
 from scalechannels.version import __version__
 
 OPSET = 20
@@ -57,6 +56,8 @@ class Exported:
     size: Size | None
     """Height and width of the images; None for any."""
     outputs: tuple[str, ...]
+    batches: tuple[int, ...]
+    """The batches of random images that it was compared on."""
     error: float
     """The largest difference to PyTorch, over the largest logit where that exceeds 1."""
 
@@ -99,7 +100,7 @@ def export_onnx(
         raise ValueError(f"images are reduced by a whole factor of 1 or more, got {reduce!r}")
     size = _size(network, size)
     module = _Outputs(copy.deepcopy(network).cpu().float().eval())
-    channels, batches = _channels(network), batches_of(network)
+    channels, batches = _channels(network), (1,) if module.dense else BATCHES
     sizes = ANY_SIZES if size is None else (size,)
     with atomic_path(target) as temporary, torch.no_grad():
         program = _convert(module, _images(batches[-1], channels, sizes[0], values), free_size=size is None)
@@ -113,7 +114,7 @@ def export_onnx(
             "input_size": None if size is None else list(size),
             "values": [low, high],
             "reduce": reduce,
-            **({"step": network.step} if isinstance(network, DenseNetwork) else {}),
+            **({"step": network.step} if module.dense else {}),
         }
         for name, value in described.items():
             program.model.metadata_props[name] = json.dumps(value)
@@ -121,7 +122,7 @@ def export_onnx(
         onnx.checker.check_model(str(temporary))
         given = [_images(count, channels, each, values) for each in sizes for count in batches]
         error = _compare(temporary, module, given)
-    return Exported(target, size, module.names, error)
+    return Exported(target, size, module.names, batches, error)
 
 
 class _Outputs(nn.Module):
@@ -131,18 +132,16 @@ class _Outputs(nn.Module):
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
-        self.network = network
+        self.network, self.dense = network, isinstance(network, DenseNetwork)
         # Of a network that pools features the channels' logits would be computed beside the way of the image.
         pooled = hasattr(network, "channel_logits") and getattr(network, "head", None) is None
-        self.names = ("logits", "channel_logits") if pooled else ("logits",)
-        if isinstance(network, DenseNetwork):
-            self.names = ("logits", "scales")
+        second = ("scales",) if self.dense else ("channel_logits",) if pooled else ()
+        self.names = ("logits", *second)
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        if isinstance(self.network, DenseNetwork):
-            return self.network(images)[:2]
-        said = self.network.explain(images)
-        return (said.logits,) if len(self.names) == 1 else (said.logits, said.channels)
+        """A dense network works on one image after the other, the others on batches."""
+        said = self.network(images) if self.dense else self.network.explain(images)
+        return tuple(said[: len(self.names)])  # logits, then what is in `names`
 
 
 def _packages() -> Any:
@@ -161,24 +160,20 @@ def _size(network: nn.Module, size: Size | None) -> Size | None:
     """The size that the exported network takes; None for any."""
     if size is not None and not all(isinstance(side, int) and side > 0 for side in size):
         raise ValueError(f"the size is a height and a width in whole pixels, got {size}")
-    side = stated(network.backbone, "window") if isinstance(network, PlainNetwork) else None
+    look = getattr(network, "look", None)
+    side = stated(network.backbone, "window") if look == "whole" else None  # type: ignore[arg-type]
     if side is not None:
         if size not in (None, (side, side)):
             raise ValueError(f"this network takes images of {side}x{side} pixels alone, got the size {size}")
         return side, side
-    if size is None and getattr(network, "look", None) == "everywhere":
+    if size is None and look == "everywhere":
         return SLIDING_SIZE  # each of its channels has a size of its own: a free one takes minutes to convert
     return size
 
 
-def batches_of(network: nn.Module) -> tuple[int, ...]:
-    """The batches that a file is compared on; a dense network works on one image after the other."""
-    return (1,) if isinstance(network, DenseNetwork) else BATCHES
-
-
 def _channels(network: nn.Module) -> int:
     """Colour channels of the images: what the backbone says, else what its first convolution takes."""
-    inner = network.network if isinstance(network, DenseNetwork) else network
+    inner: Any = getattr(network, "network", network)  # of a dense one
     backbone = getattr(inner, "backbone", inner)
     known = stated(backbone, "channels")
     if known is not None:
@@ -198,8 +193,7 @@ def _images(count: int, channels: int, size: Size, values: tuple[float, float]) 
 
 def _convert(module: _Outputs, images: Tensor, *, free_size: bool) -> Any:
     """The network as torch's ONNXProgram."""
-    one_image = isinstance(module.network, DenseNetwork)
-    free: dict[int, Any] = {} if one_image else {0: torch.export.Dim("batch")}
+    free: dict[int, Any] = {} if module.dense else {0: torch.export.Dim("batch")}
     if free_size:
         free |= {2: torch.export.Dim("height", min=2), 3: torch.export.Dim("width", min=2)}
     try:
