@@ -63,11 +63,9 @@ RANKINGS: dict[str, tuple[tuple[NetworkName, float], ...]] = {
 }
 """The four ranking tables, best first. Table 5 lists FovConc twice, 95.63 and 96.32; table 1 has 95.63."""
 
-
 CIFAR = {"cnn at 1/2": 40.0, "cnn at 2": 30.0, "fov at 1/2": 70.0, "fov at 2": 50.0}
-"""Rescaled CIFAR-10: the paper gives curves, and these numbers in its text (Section 7.3): about, about, above
-and about so much for the CNN, and for FovAvg and FovMax, at these factors."""
-
+"""Rescaled CIFAR-10 has curves, and in the text (Section 7.3), at factors 1/2 and 2: the CNN about 40 and 30,
+FovAvg and FovMax above 70 and about 50."""
 DIFFERENCE_BETWEEN_SIZES = 0.2
 """FovAvg and FovMax, [1,4]: the largest difference between training on size 1, 2 or 4 (Section 6.3)."""
 DIFFERENCE_TO_MULTI_SCALE = 0.1

@@ -18,14 +18,7 @@ from typing import Any
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.paper.comparisons import without_errors
 from scalechannels.paper.experiments import EXPERIMENTS, chosen
-from scalechannels.paper.results import (
-    PICTURES,
-    RUNS,
-    ResultError,
-    Results,
-    read_result,
-    store_result,
-)
+from scalechannels.paper.results import PICTURES, RUNS, Results, read_result, store_result
 from scalechannels.training.config import NetworkName, RunConfig
 
 TOGETHER = 12
@@ -153,27 +146,27 @@ def _set_aside(
     folder: Path, config: RunConfig, wanted: Sequence[tuple[float, float]], say: Callable[[str], None]
 ) -> None:
     """Move a run's files away where they are damaged or belong to another run, so that it starts again."""
-    run, fault = folder / config.name, ""
-    path = run / "config.toml"
-    if path.exists():
-        try:
-            if RunConfig.from_toml(path) != config:
-                fault = f"{path} describes another run"
-        except (ValueError, OSError) as error:
-            fault = str(error)
-    if not fault and (run / "result.json").exists():
-        try:
-            values = read_result(run / "result.json", config, wanted)
-            if not any(entry.get("errors") for entry in values["evaluation"]["sizes"]):
-                fault = f"{run / 'result.json'} does not say which images were wrong"
-        except ResultError as error:
-            fault = str(error)
+    fault = _fault(folder / config.name, config, wanted)
     if fault:
-        place = next(
-            path for n in range(1, 1000) if not (path := folder / f"{config.name}.set-aside-{n}").exists()
-        )
-        run.rename(place)
-        say(f"{fault}; moved to {place.name} and run again")
+        names = (f"{config.name}.set-aside-{number}" for number in range(1, 1000))
+        name = next(name for name in names if not (folder / name).exists())
+        (folder / config.name).rename(folder / name)
+        say(f"{fault}; moved to {name} and run again")
+
+
+def _fault(run: Path, config: RunConfig, wanted: Sequence[tuple[float, float]]) -> str:
+    """What is wrong with a run's own files; empty where they are right or not there yet."""
+    described, result = run / "config.toml", run / "result.json"
+    try:
+        if described.exists() and RunConfig.from_toml(described) != config:
+            return f"{described} describes another run"
+        if result.exists():
+            entries = read_result(result, config, wanted)["evaluation"]["sizes"]
+            if not any(entry.get("errors") for entry in entries):
+                return f"{result} does not say which images were wrong"
+    except (ValueError, OSError) as error:
+        return str(error)
+    return ""
 
 
 def _sizes(run: RunConfig) -> str:
