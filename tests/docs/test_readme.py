@@ -64,7 +64,8 @@ def test_make_targets_exist() -> None:
 
 
 def test_every_command_that_is_named_exists() -> None:
-    named = set(re.findall(r"scalechannels (\w+)", "\n".join([*blocks("sh"), *re.findall("`[^`\n]+`", README)])))
+    code = [*blocks("sh"), *re.findall("`[^`\n]+`", README)]
+    named = set(re.findall(r"scalechannels (\w+)", "\n".join(code)))
     assert len(named) > 8
     assert named <= {name for name in app if not name.startswith("-")}
 
