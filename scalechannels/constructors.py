@@ -44,7 +44,7 @@ def fovavg(grid: ScaleGrid, **options: Unpack[PaperOptions]) -> ScaleChannelNetw
 
 
 def fovlse(grid: ScaleGrid, **options: Unpack[PaperOptions]) -> ScaleChannelNetwork:
-    """Log-mean-exp over scales, which the paper does not have; docs/beyond.md compares them."""
+    """Log-mean-exp over scales, which the paper does not have; docs/notebook.md compares them."""
     return paper_network(grid, LogMeanExpOverScales(), **options)
 
 

@@ -1,5 +1,5 @@
 """The generated parts of docs/reproduce.md (what to run, what it cost, the paper's numbers and ours) and of
-docs/beyond.md (our networks compared with others)."""
+docs/notebook.md (our networks compared with others)."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def all_sizes() -> RunConfig:
 
 
 def better(train: Train, samples: int | None = None, *, width: int = 1, shifts: int = 0) -> RunConfig:
-    """FovLSE with what won on the validation set: see docs/beyond.md."""
+    """FovLSE with what won on the validation set: see docs/notebook.md."""
     images = None if samples is None else EPOCH_IMAGES
     return _run(
         DataConfig("mnist", TRAINED[train], samples=samples),
@@ -172,7 +172,7 @@ def better(train: Train, samples: int | None = None, *, width: int = 1, shifts: 
 
 
 def better_cifar() -> RunConfig:
-    """FovLSE with what won on the validation images of CIFAR-10, 5 channels: see docs/beyond.md."""
+    """FovLSE with what won on the validation images of CIFAR-10, 5 channels: see docs/notebook.md."""
     return _run(
         DataConfig("cifar10"),
         NetworkConfig("fovlse", ratio=ROOT2, antialias=True),

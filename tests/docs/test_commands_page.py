@@ -1,0 +1,37 @@
+"""docs/commands.md is what the commands say about themselves.
+
+To update it: python tests/docs/test_commands_page.py
+"""
+
+import sys
+from pathlib import Path
+from unittest.mock import patch
+
+from scalechannels.cli import app
+
+PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
+NOTE = "<!-- generated from the commands' help by `python tests/docs/test_commands_page.py` -->"
+
+
+def generated() -> str:
+    with patch.object(sys, "argv", ["scalechannels"]):  # from where some usage lines take the program's name
+        text = app.generate_docs(output_format="markdown")
+    lines = [line.rstrip() for line in text.splitlines()]
+    return "\n".join([NOTE, "", *lines]).rstrip() + "\n"
+
+
+def test_the_page_is_current() -> None:
+    told = PAGE.read_text(encoding="utf-8")
+    assert told == generated(), "run: python tests/docs/test_commands_page.py"
+
+
+def test_every_command_is_on_it() -> None:
+    told = PAGE.read_text(encoding="utf-8")
+    names = [name for name in app if not name.startswith("-")]
+    assert len(names) > 12
+    for name in names:
+        assert f"\n## scalechannels {name}\n" in told
+
+
+if __name__ == "__main__":
+    PAGE.write_text(generated(), encoding="utf-8")
