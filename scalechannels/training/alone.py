@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from scalechannels.network import ScaleChannelNetwork
@@ -16,7 +15,6 @@ class Alone(nn.Module):
 
     cached     the inputs are windows that were foveated before
     foveate    else: what looks at the images in training, where it is not the network's own
-    phases     into how many steps its grid divides the ratio: each image is seen in one of them, at random
     coarsen    what takes detail from the windows that it makes, in training; see `coarsening`
     """
 
@@ -25,11 +23,10 @@ class Alone(nn.Module):
         network: Network,
         cached: bool,
         foveate: Foveate | None = None,
-        phases: int = 1,
         coarsen: Coarsen | None = None,
     ) -> None:
         super().__init__()
-        self.network, self.cached, self.foveate, self.phases = network, cached, foveate, phases
+        self.network, self.cached, self.foveate = network, cached, foveate
         self.coarsen = coarsen
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -38,16 +35,8 @@ class Alone(nn.Module):
             return self.network.from_stack(inputs[0])[None]
         if self.foveate is not None:
             assert isinstance(self.network, ScaleChannelNetwork)
-            channels = self._channels(inputs)
-            windows = self.foveate(inputs[0], channels=channels)
+            windows = self.foveate(inputs[0])
             if self.coarsen is not None and self.training:
-                windows = self.coarsen(windows[None], None if channels is None else channels[None])[0]
+                windows = self.coarsen(windows[None])[0]
             return self.network.from_stack(windows)[None]
         return self.network(inputs[0])[None]
-
-    def _channels(self, inputs: Tensor) -> Tensor | None:
-        """The places (B, S) in the finer grid at which each image is seen."""
-        if self.phases == 1 or self.foveate is None:
-            return None
-        first = torch.arange(0, len(self.foveate.grid), self.phases, device=inputs.device)
-        return torch.randint(self.phases, (inputs.shape[1], 1), device=inputs.device) + first

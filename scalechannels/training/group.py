@@ -104,7 +104,7 @@ class Session:
         model: nn.Module = (
             stack_networks(self.networks, *self.image_size).to(self.device)
             if stacked
-            else Alone(self.networks[0], cached, views.foveate_in_step(), self.training.phases, in_step)
+            else Alone(self.networks[0], cached, views.foveate_in_step(), in_step)
         )
         compiled = self.how.compiled
         if compiled is None:  # what is not ours may not compile
@@ -125,7 +125,6 @@ class Session:
             processes=self.processes,
             smoothing=[training.smoothing for training in views.trainings],
             average=[training.average for training in views.trainings],
-            phases=1 if views.augmented else self.training.phases,
             augment=views.augment(),
             cut=views.cut(sets, channels_last=stacked),
             jitter=views.jitter(channels_last=stacked),
@@ -136,7 +135,7 @@ class Session:
     def _require_plain(self, views: Views) -> None:
         if not views.plain:
             raise MemoryError(
-                "training.beyond, phases, visible, detail, jitter, flips and crops are for images or windows "
+                "training.visible, detail, jitter, flips and crops are for images or windows "
                 "that lie in memory, and these do not fit; give fewer of them, or a device with more memory"
             )
 

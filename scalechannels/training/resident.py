@@ -12,7 +12,6 @@ from scalechannels.data.image_set import ImageSet
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.sampling import Foveate
 from scalechannels.saving.saved_network import Network
-from scalechannels.scales import ScaleGrid
 
 MEMORY_SHARE = 0.5
 """Cached windows may fill this share of the free memory; beyond it, images are foveated in every step."""
@@ -91,20 +90,9 @@ def filled_up(parts: Sequence[Tensor]) -> Tensor:
     return joined
 
 
-def foveate_finer(
-    foveate: Foveate, ratio: float, beyond: int = 0, phases: int = 1, margin: int = 0
-) -> Foveate:
-    """The same windows on a grid with `beyond` more channels at each end, each ratio divided into `phases`.
-
-    It ends with the last phase of its last channel, so that every phase has as many channels. `margin` pixels
-    are added to each side of a window.
-    """
-    arguments = {**foveate.arguments(), "window": foveate.window + 2 * margin}
-    if (beyond, phases) == (0, 1):
-        return Foveate(foveate.grid, **arguments)
-    count = (len(foveate.grid) + 2 * beyond) * phases
-    scales = [foveate.grid.minimum * ratio ** (index / phases - beyond) for index in range(count)]
-    return Foveate(ScaleGrid.of(*scales), **arguments)
+def widened(foveate: Foveate, margin: int) -> Foveate:
+    """The same windows with so many pixels more on each side."""
+    return Foveate(foveate.grid, **{**foveate.arguments(), "window": foveate.window + 2 * margin})
 
 
 def window_bytes(

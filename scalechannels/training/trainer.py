@@ -32,8 +32,6 @@ class Trainer:
     coarsen    what takes detail from windows of some images, see `coarsening`. It follows the cut: a picture
                ends somewhere before it is made smaller, and what repeats its border then has lost as much
     augment    what makes canvases of images, see `augmenting`
-    phases     the inputs (D, N, S · phases, …) hold channels of a finer grid, of which each image shows every
-               `phases`-th, from a random one on: S in all
 
     Runs do not see each other: the loss is a sum over runs, and Adam works element by element.
     """
@@ -50,7 +48,6 @@ class Trainer:
         processes: Processes | None = None,
         smoothing: float | Sequence[float] = 0.0,
         average: float | Sequence[float] = 0.0,
-        phases: int = 1,
         cut: Cut | None = None,
         jitter: Jitter | None = None,
         coarsen: Coarsen | None = None,
@@ -60,7 +57,6 @@ class Trainer:
             torch.compiler.reset()  # it gives up, with a mere warning, on the ninth shape of one function
         self.model, self.inputs, self.labels = model.train(), inputs, labels
         self.device, self.precision = inputs.device, precision
-        self.phases = phases
         self.cut = torch.compile(cut) if compiled and cut is not None else cut
         self.jitter = torch.compile(jitter) if compiled and jitter is not None else jitter
         self.coarsen = torch.compile(coarsen) if compiled and coarsen is not None else coarsen
@@ -153,18 +149,8 @@ class Trainer:
         if self.jitter is not None:
             inputs = self.jitter(inputs)
         if self.coarsen is not None:
-            inputs = self.coarsen(inputs)  # of all phases: each channel of the finer grid has its matrices
-        if self.phases > 1:
-            inputs = self._one_phase(inputs)
+            inputs = self.coarsen(inputs)
         self.learn(inputs, self.labels[self.data_of, chosen])
-
-    def _one_phase(self, inputs: Tensor) -> Tensor:
-        """Of each image's channels (R, B, S · phases, …), every so many from a random one: (R, B, S, …)."""
-        phases = inputs.unflatten(2, (-1, self.phases)).movedim(3, 2)  # (R, B, phases, S, …)
-        R, B = inputs.shape[:2]
-        phase = torch.randint(self.phases, (R, B), device=self.device)
-        runs, images = (torch.arange(count, device=self.device) for count in (R, B))
-        return phases[runs[:, None], images, phase]
 
     def learn(self, inputs: Tensor, labels: Tensor) -> None:
         """One step on a batch (R, B, …) with its labels (R, B)."""

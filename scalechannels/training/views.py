@@ -19,10 +19,10 @@ from scalechannels.training.config import RunConfig
 from scalechannels.training.resident import (
     filled_up,
     fits,
-    foveate_finer,
     image_inputs,
     put_windows,
     resident_inputs,
+    widened,
     window_bytes,
 )
 
@@ -52,8 +52,7 @@ class Views:
         self.trainings = [config.training for config in configs]
         self.precision = self.trainings[0].precision or "float32"
         self.margin = max(training.jitter for training in self.trainings)
-        self.finer = _finer(configs[0], networks[0], self.margin)
-        self.unshifted = _finer(configs[0], networks[0], 0)
+        self.finer = _wider(networks[0], self.margin)
         self.augmented = configs[0].augmented
         self.own = configs[0].data if configs[0].data.name == "folder" else None
         self.smooth = configs[0].data.name != "cifar10"  # digits are blurred in proportion to their size
@@ -136,7 +135,7 @@ class Views:
     def foveate_in_step(self) -> Foveate | None:
         """What looks at images in each step, where it is not the network itself."""
         coarsened = any(training.detail < 1 for training in self.trainings)
-        return self._foveate() if self.augmented and (self.finer is not None or coarsened) else None
+        return self._foveate() if self.augmented and coarsened else None
 
     @property
     def _device(self) -> torch.device:
@@ -144,21 +143,17 @@ class Views:
         return device
 
     def _foveate(self, view: int = 0) -> Foveate | None:
-        """What makes the windows of a view to train on, where there are any, as they are when shifted."""
+        """What makes the windows of a view, where there are any."""
         network = self.networks[view]
-        if network.look != "centre":
-            return None
-        assert isinstance(network, ScaleChannelNetwork)
-        return network.foveate if self.unshifted is None else self.unshifted(network.foveate)
+        return network.foveate if isinstance(network, ScaleChannelNetwork) else None
 
     def _seen(self, sets: Sequence[ImageSet]) -> list[ImageSet]:
         return [sets[data] for data in self.data]
 
 
-def _finer(config: RunConfig, network: Network, margin: int) -> Callable[[Foveate], Foveate] | None:
+def _wider(network: Network, margin: int) -> Callable[[Foveate], Foveate] | None:
     """What makes the windows to train on, where they are not those of the network itself."""
-    beyond, phases = config.training.beyond, config.training.phases
-    if network.look != "centre" or (beyond, phases, margin) == (0, 1, 0):
+    if network.look != "centre" or not margin:
         return None
     device: torch.device = next(network.parameters()).device
-    return lambda foveate: foveate_finer(foveate, config.network.ratio, beyond, phases, margin).to(device)
+    return lambda foveate: widened(foveate, margin).to(device)

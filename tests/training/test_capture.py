@@ -93,11 +93,9 @@ CONFIGS = {
     "joint batch norm": tiny("swmax", network={"batch_norm": "joint"}),
     "batch norm each": tiny("swmax", network={"batch_norm": "each"}),
     "cut, shifted and coarse": tiny("fovlse", network=ANTIALIAS, visible=0.5, jitter=1, detail=0.5),
-    "another grid": tiny("fovlse", phases=2, beyond=1),
     "cifar": small("fovmax"),
     "cifar, augmented": small("fovlse", visible=0.5, **AUGMENTED),
     "cifar, coarse": small("fovlse", ANTIALIAS, visible=0.5, detail=0.5, **AUGMENTED),
-    "cifar, another grid": small("fovlse", ANTIALIAS, phases=2, beyond=1, **AUGMENTED),
     "cifar, equal blur": small("fovlse", {"blur": 0.5}, **AUGMENTED),
     "residual": small("cnn", {"backbone": "residual"}, **AUGMENTED),
 }

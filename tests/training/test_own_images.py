@@ -253,10 +253,7 @@ def test_what_means_nothing_is_told(tmp_path: Path, data: dict, network: dict, s
 @pytest.mark.parametrize(
     ("name", "training", "says"),
     [
-        ("cnn", {"phases": 2}, r"training\.phases is for foveated networks, not cnn"),
         ("cnn", {"jitter": 1}, r"training\.jitter is for foveated networks, not cnn"),
-        ("cnn", {"beyond": 1}, r"training\.beyond is for channels that share all weights, not cnn"),
-        ("fovconc", {"beyond": 1}, r"training\.beyond is for channels that share all weights, not fovconc"),
         ("fovlse", {"flips": True}, "for cifar10, not for folder"),
     ],
 )

@@ -71,23 +71,22 @@ class Coarsen(nn.Module):
         if not 0 < smallest <= max(detail) <= 1:
             raise ValueError(f"the smallest share of pixels is in (0, 1], got {list(detail)}")
         shares = [coarser_shares(share) for share in detail]
-        # Wider channels stay as they are. One more stands for all of them, where images choose channels.
+        # Wider channels stay as they are.
         self.touched = sum(not _has_all(sigma, smallest) for sigma in grid)
         most = max(map(len, shares))
         matrices = torch.eye(window, dtype=torch.float64)
-        matrices = matrices.repeat(len(detail), most + 1, self.touched + 1, 1, 1)  # (R, K, S', n, n)
+        matrices = matrices.repeat(len(detail), most + 1, self.touched, 1, 1)  # (R, K, S', n, n)
         for run, (foveate, own) in enumerate(zip(foveates, shares, strict=True)):
             if own and self.touched:
                 scales = list(grid)[: self.touched]
-                matrices[run, 1 : len(own) + 1, :-1] = coarsening_matrices(foveate, scales, own, smooth)
+                matrices[run, 1 : len(own) + 1] = coarsening_matrices(foveate, scales, own, smooth)
         self.channels_last = channels_last
         self.register_buffer("matrices", matrices.float(), persistent=False)
         counts = torch.tensor([len(own) for own in shares])[:, None]  # (R, 1)
         self.register_buffer("counts", counts, persistent=False)
 
-    def forward(self, windows: Tensor, channels: Tensor | None = None) -> Tensor:
-        """`channels` (R, B, S): which of the grid each image's windows are, where they are not all of it."""
-        return self.coarsen(windows, self.drawn(windows), channels)
+    def forward(self, windows: Tensor) -> Tensor:
+        return self.coarsen(windows, self.drawn(windows))
 
     def drawn(self, windows: Tensor) -> Tensor:
         """Which share each image (R, B) keeps: 0, all of it, for every second one, else any of the others."""
@@ -97,13 +96,10 @@ class Coarsen(nn.Module):
         other = torch.minimum(other, self.counts - 1) + 1  # of no other share: 0
         return torch.where(whole, 0, other)
 
-    def coarsen(self, windows: Tensor, share: Tensor, channels: Tensor | None = None) -> Tensor:
+    def coarsen(self, windows: Tensor, share: Tensor) -> Tensor:
         """The windows of pictures that keep the share of each number (R, B): 0 for all, then `shares`."""
         run = torch.arange(len(windows), device=windows.device)[:, None]  # (R, 1)
-        if channels is None:
-            chosen = self.matrices[:, :, : self.touched][run, share]  # (R, B, S', n, n)
-        else:
-            chosen = self.matrices[run[..., None], share[..., None], channels.clamp(max=self.touched)]
+        chosen = self.matrices[run, share]  # (R, B, S', n, n)
         seen = windows[:, :, : chosen.shape[2]]
         # In half precision the weights' errors would be a pattern on what is even.
         kind = windows.dtype if windows.dtype in (torch.float32, torch.float64) else torch.float32

@@ -21,12 +21,10 @@ def require_combination(config: RunConfig) -> None:
 
 def _require_of_network(config: RunConfig) -> None:
     name, training = config.network.name, config.training
-    if training.beyond and name in ("fovconc", "cnn", "swmax"):
-        raise ValueError(f"training.beyond is for channels that share all weights, not {name}")
     if name not in ("cnn", "swmax"):
         return
     cut = training.visible < 1 and config.data.name not in ("cifar10", "folder")  # where a cnn has a window
-    used = {"phases": training.phases > 1, "jitter": training.jitter > 0, "detail": training.detail < 1}
+    used = {"jitter": training.jitter > 0, "detail": training.detail < 1}
     for option, is_used in {**used, "visible": cut}.items():
         if is_used:
             raise ValueError(f"training.{option} is for foveated networks, not {name}")

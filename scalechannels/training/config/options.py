@@ -7,6 +7,29 @@ import json
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+RETIRED = {"training": {"phases": 1, "beyond": 0}}
+"""Options that are gone, with the values at which they did nothing: old files have them."""
+LAST_WITH_RETIRED = "19eb71c"
+
+
+def without_retired(values: Any) -> Any:
+    """Nested options without those that are gone; an error for a value that did something."""
+    if not isinstance(values, dict):
+        return values
+    kept = dict(values)
+    for section, options in RETIRED.items():
+        given = values.get(section)
+        if not isinstance(given, dict):
+            continue
+        for option, neutral in options.items():
+            if given.get(option, neutral) != neutral:
+                raise ValueError(
+                    f"{section}.{option} = {given[option]} is no longer supported, only {neutral}, which "
+                    f"changes nothing; the last commit with the code is {LAST_WITH_RETIRED}"
+                )
+        kept[section] = {key: value for key, value in given.items() if key not in options}
+    return kept
+
 
 def changed(config: Any) -> dict[str, Any]:
     """The fields of a dataclass, and of those within it, that are not at their defaults and are compared."""

@@ -17,7 +17,14 @@ from scalechannels.scales import ScaleGrid
 from scalechannels.training.config.combinations import require_combination
 from scalechannels.training.config.data import DataConfig
 from scalechannels.training.config.network import NetworkConfig, NetworkName
-from scalechannels.training.config.options import changed, filled, from_dict, read_toml, to_toml
+from scalechannels.training.config.options import (
+    changed,
+    filled,
+    from_dict,
+    read_toml,
+    to_toml,
+    without_retired,
+)
 from scalechannels.training.config.training import TrainingConfig
 
 
@@ -113,7 +120,7 @@ class RunConfig:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> RunConfig:
         """The run of a nested dictionary; unknown keys and wrong types are errors."""
-        return from_dict(cls, values, "")
+        return from_dict(cls, without_retired(values), "")
 
     def to_toml(self) -> str:
         return to_toml(self.as_dict())

@@ -48,10 +48,6 @@ class TrainingConfig:
     """CIFAR-10: shift each image by at most so many pixels in each direction, mirrored beyond its edge."""
     images: int | None = None
     """Images in an epoch; by default as many as there are. If there are fewer, they come again and again."""
-    beyond: int = 0
-    """Channels that are added at each end of the grid, in training alone."""
-    phases: int = 1
-    """Into how many steps the grid's ratio is divided: each image meets a shift by one of them at random."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "period", "images"):
@@ -77,11 +73,6 @@ class TrainingConfig:
         for name in ("crops", "jitter"):
             if getattr(self, name) < 0:
                 raise ValueError(f"training.{name} is zero or more pixels, got {getattr(self, name)}")
-        if self.beyond < 0 or self.phases < 1:
-            raise ValueError(
-                f"training.beyond is zero or more and training.phases at least 1, got {self.beyond} and "
-                f"{self.phases}"
-            )
         if self.schedule is not None:
             require_choice("training.schedule", self.schedule, Schedule)
         if self.precision is not None:

@@ -19,7 +19,6 @@ from scalechannels.training.augment.flips_and_crops import Augment
 from scalechannels.training.augment.visible import Cut
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.fit import fit
-from scalechannels.training.resident import foveate_finer
 from scalechannels.training.trainer import Trainer
 
 SCALES = (0.5, 2**-0.5, 1.0, 2**0.5, 2.0, 4.0)
@@ -86,7 +85,7 @@ def test_the_matrices_are_those_of_how_windows_are_sampled() -> None:
         alone = Coarsen([foveate], [detail], smooth=True)
         shares, channels = alone.matrices.shape[1:3]
         torch.testing.assert_close(
-            together.matrices[run, :shares, : channels - 1], alone.matrices[0, :, :-1], rtol=0, atol=1e-5
+            together.matrices[run, :shares, :channels], alone.matrices[0], rtol=0, atol=1e-5
         )
     assert not torch.allclose(together.matrices[0], together.matrices[3], atol=1e-3)
 
@@ -143,16 +142,6 @@ def test_each_run_has_its_own_shares_and_half_of_the_images_keep_all() -> None:
     assert torch.equal(torch.stack(frequencies) > 0, torch.tensor(expected) > 0)
 
 
-def test_images_that_choose_channels_are_coarsened_at_their_scales() -> None:
-    foveate, coarsen = made(detail=(0.4,), channels_last=False)
-    channels = torch.tensor([[0, 2, 5], [1, 3, 4], [0, 2, 5]])
-    shares = torch.tensor([[3, 5, 0]])
-    whole = coarsen.coarsen(foveate(noise())[None], shares)
-    part = coarsen.coarsen(foveate(noise(), channels=channels)[None], shares, channels[None])
-    expected = whole[:, torch.arange(3)[:, None], channels]
-    torch.testing.assert_close(part, expected, rtol=0, atol=1e-5)
-
-
 def test_what_cannot_be_coarsened_is_an_error() -> None:
     foveate = Foveate(ScaleGrid.of(1), window=28)
     for detail in (0.0, 1.5, math.nan):
@@ -170,10 +159,9 @@ def test_the_step_is_one_graph_and_computes_the_same_compiled() -> None:
     foveate, coarsen = made(detail=(0.5, 1.0))
     windows = foveate(noise(8)).movedim(2, -1).expand(2, -1, -1, -1, -1, -1).bfloat16()
     network = fovlse(ScaleGrid.of(0.5, 1, 2), data="cifar10", backbone=ResidualBackbone(2))
-    finer = foveate_finer(network.foveate, 2, beyond=0, phases=2)
-    inside = Coarsen([finer], [0.5], smooth=False, channels_last=False)
-    alone = Alone(network, cached=False, foveate=finer, phases=2, coarsen=inside)
-    canvas = Augment(finer)(torch.rand(1, 4, 3, 32, 32))
+    inside = Coarsen([network.foveate], [0.5], smooth=False, channels_last=False)
+    alone = Alone(network, cached=False, foveate=network.foveate, coarsen=inside)
+    canvas = Augment(network.foveate)(torch.rand(1, 4, 3, 32, 32))
     torch.compiler.reset()
     for module, inputs in ((coarsen, windows), (alone, canvas)):
         results = []
@@ -195,27 +183,23 @@ def test_no_value_is_looked_at_and_autocast_does_not_round() -> None:
     assert torch.equal(coarsen(windows), rounded)
     assert not torch.equal(rounded, windows)
     with FakeTensorMode(allow_non_fake_inputs=True):
-        for chosen in (None, torch.zeros(1, 3, len(SCALES), dtype=torch.long)):
-            assert coarsen(torch.empty(windows.shape), chosen).shape == windows.shape
+        assert coarsen(torch.empty(windows.shape)).shape == windows.shape
 
 
 def test_windows_made_in_the_step_are_coarsened_in_training_alone(monkeypatch) -> None:
     network = fovlse(ScaleGrid.of(0.5, 2), data="cifar10", backbone=ResidualBackbone(2))
-    finer = foveate_finer(network.foveate, 4, beyond=1, phases=2)
-    coarsen = Coarsen([finer], [0.5], smooth=False, channels_last=False)
+    coarsen = Coarsen([network.foveate], [0.5], smooth=False, channels_last=False)
     monkeypatch.setattr(coarsen, "drawn", lambda windows: torch.full(windows.shape[:2], 4))
-    alone = Alone(network, cached=False, foveate=finer, phases=2, coarsen=coarsen)
+    alone = Alone(network, cached=False, foveate=network.foveate, coarsen=coarsen)
     assert not any("coarsen" in name for name in alone.state_dict())  # old checkpoints go on to fit
     seen = []
     monkeypatch.setattr(network, "from_stack", lambda stack: seen.append(stack) or stack)
     shown = torch.rand(1, 8, 3, 40, 40)
     alone(shown)
     alone.eval()(shown)
-    plain = finer(shown[0])
-    for windows, of in zip(seen, (coarsen(plain[None])[0], plain), strict=True):
-        phases = of.unflatten(1, (-1, 2)).unbind(2)  # two of (B, S, C, n, n)
-        is_of = torch.stack([(windows - phase).abs().flatten(1).amax(1) < 1e-4 for phase in phases])
-        assert bool((is_of.sum(0) == 1).all())
+    plain = network.foveate(shown[0])
+    for windows, expected in zip(seen, (coarsen(plain[None])[0], plain), strict=True):
+        torch.testing.assert_close(windows, expected, rtol=0, atol=1e-4)
 
 
 # Whole runs
@@ -250,10 +234,10 @@ def test_runs_lose_detail_each_in_its_own_measure_alone_and_together(tmp_path, s
         foveate = build.build_network(config.resolve(), 1).foveate
         alone = Coarsen([foveate], [config.training.detail], smooth=True)
         mine = trainer.coarsen.matrices[run, : alone.matrices.shape[1], : alone.touched]
-        torch.testing.assert_close(mine, alone.matrices[0, :, :-1], rtol=0, atol=1e-5)
+        torch.testing.assert_close(mine, alone.matrices[0], rtol=0, atol=1e-5)
 
 
-def test_cut_windows_are_coarsened_before_their_phase_is_chosen(tmp_path, seen, monkeypatch) -> None:
+def test_windows_are_cut_before_they_are_coarsened(tmp_path, seen, monkeypatch) -> None:
     order = []
 
     def spy(name: str):
@@ -261,16 +245,14 @@ def test_cut_windows_are_coarsened_before_their_phase_is_chosen(tmp_path, seen, 
 
     monkeypatch.setattr(Cut, "forward", spy("cut"))
     monkeypatch.setattr(Coarsen, "forward", spy("coarsen"))
-    trained(tiny("fovlse", detail=0.5, visible=0.5, phases=2, beyond=1), tmp_path)
-    assert order[:2] == [("cut", 10), ("coarsen", 10)]
+    trained(tiny("fovlse", detail=0.5, visible=0.5), tmp_path)
+    assert order[:2] == [("cut", 3), ("coarsen", 3)]
     trainer, inputs = seen[0]
-    assert inputs.shape[2] == 5
-    assert trainer.coarsen.touched == 6  # of 2^(−1/2), …, 2^(7/4): those below 2
+    assert inputs.shape[2] == 3
+    assert trainer.coarsen.touched == 2  # of 1, √2 and 2: those below 2
 
 
-@pytest.mark.parametrize(
-    "training", [{}, {"flips": True, "visible": 0.5}, {"crops": 2, "phases": 2}], ids=str
-)
+@pytest.mark.parametrize("training", [{}, {"flips": True, "visible": 0.5}, {"crops": 2}], ids=str)
 def test_cifar_is_coarsened_where_its_windows_are_made(training, cifar, tmp_path, seen) -> None:
     config = RunConfig(
         DataConfig("cifar10"),
@@ -282,7 +264,7 @@ def test_cifar_is_coarsened_where_its_windows_are_made(training, cifar, tmp_path
     in_step = trainer.model.coarsen
     assert (trainer.coarsen is None, in_step is None) == ((True, False) if training else (False, True))
     coarsen = in_step or trainer.coarsen
-    assert (coarsen.channels_last, coarsen.touched) == (False, 4 if "phases" in training else 2)
+    assert (coarsen.channels_last, coarsen.touched) == (False, 2)
     foveate = trainer.model.foveate if in_step else trainer.model.network.foveate
     expected = Coarsen([foveate], [0.5], smooth=False)
     assert torch.equal(coarsen.matrices, expected.matrices)

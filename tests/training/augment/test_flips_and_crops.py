@@ -18,7 +18,6 @@ from scalechannels.training.augment import flips_and_crops as augmenting
 from scalechannels.training.augment.flips_and_crops import Augment, canvas_side
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.fit import fit
-from scalechannels.training.resident import foveate_finer
 from scalechannels.training.trainer import Trainer
 
 GRID = ScaleGrid(0.5, 2, ratio=2**0.5)
@@ -185,21 +184,6 @@ def test_the_step_is_one_graph_and_computes_the_same_compiled(sampling) -> None:
         torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-5)
 
 
-def test_a_finer_grid_looks_at_the_canvas_in_one_phase_of_each_image(monkeypatch) -> None:
-    torch.manual_seed(0)
-    network = fovlse(ScaleGrid.of(1, 2), data="cifar10", backbone=ResidualBackbone(2))
-    finer = foveate_finer(network.foveate, 2, beyond=1, phases=2)
-    seen = []
-    monkeypatch.setattr(network, "from_stack", lambda stack: seen.append(stack) or stack)
-    shown = torch.rand(1, 8, 3, 40, 40)
-    Alone(network, cached=False, foveate=finer, phases=2)(shown)
-    phases = finer(shown[0]).unflatten(1, (-1, 2)).unbind(2)  # two of (B, S, C, n, n)
-    assert seen[0].shape == (8, 4, 3, 32, 32)
-    is_of = torch.stack([(seen[0] - phase).abs().flatten(1).amax(1) < 1e-5 for phase in phases])  # (2, B)
-    assert bool((is_of.sum(0) == 1).all())
-    assert bool(is_of.any(1).all())  # both phases are met
-
-
 # Whole runs
 
 
@@ -222,7 +206,6 @@ def trained(config: RunConfig, folder, **options):
         (run(flips=True, crops=2), 64),
         (run("fovavg", {"antialias": True}, crops=2, visible=0.5, smoothing=0.1, average=0.9), 66),
         (run("fovconc", visible=0.5), 64),
-        (run("fovmax", flips=True, beyond=1, phases=2), 178),  # 31 times the widest, 4·√2
         (run("fovmax", {"pretrained": 1.0}, flips=True), 32),
         (run("cnn", flips=True, crops=2, visible=0.5), 32),
     ],
@@ -235,8 +218,7 @@ def test_runs_see_canvases_made_of_the_images_in_memory(config, canvas, cifar, t
         seen.append((self.inputs.shape, inputs))
         asked = (config.training.flips, config.training.crops, config.training.visible)
         assert (self.augment.flips, self.augment.crops, float(self.augment.visible)) == asked
-        finer = self.model.foveate
-        assert (0 if finer is None else len(finer.grid)) == (10 if config.training.beyond else 0)
+        assert self.model.foveate is None
         learn(self, inputs, labels)
 
     monkeypatch.setattr(Trainer, "learn", spy)

@@ -10,7 +10,7 @@ from scalechannels.training.augment.jitter import Jitter
 from scalechannels.training.augment.visible import Cut
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.fit import fit
-from scalechannels.training.resident import foveate_finer
+from scalechannels.training.resident import widened
 from scalechannels.training.trainer import Trainer
 
 GRID = ScaleGrid.of(0.5, 1, 3)
@@ -25,7 +25,7 @@ def images(count: int = 4) -> torch.Tensor:
 
 def wider(shown: torch.Tensor) -> torch.Tensor:
     """(1, B, S, C, n + 2 m, n + 2 m)"""
-    return foveate_finer(FOVEATE, ratio=2, margin=MARGIN)(shown)[None]
+    return widened(FOVEATE, MARGIN)(shown)[None]
 
 
 def drawn(count: int = 4) -> torch.Tensor:
@@ -60,7 +60,7 @@ def test_they_are_windows_about_another_centre(channels_last) -> None:
 def test_what_is_cut_before_is_seen_off_the_centre_of_the_cropped_picture() -> None:
     grid, side = ScaleGrid.of(1), 10
     shown, shift = images(), drawn()[:, :, :1]
-    windows = foveate_finer(Foveate(grid, 8), ratio=2, margin=MARGIN)(shown)[None]
+    windows = widened(Foveate(grid, 8), MARGIN)(shown)[None]
     cut = Cut(Foveate(grid, 8), torch.full((1, 4), 8.0), [0.5], channels_last=True)
     made = Jitter([MARGIN]).shifted(cut.cut(windows.movedim(3, -1), torch.full((1, 4), float(side))), shift)
     cropped = shown[:, :, 15:25, 15:25]

@@ -210,8 +210,6 @@ def test_a_file_that_is_not_there(tmp_path) -> None:
         (lambda: RunConfig(network=NetworkConfig(backbone="residual")).resolve(), "residual is for cifar10"),
         (lambda: RunConfig(DataConfig("cifar10"), NetworkConfig(width=2)).resolve(), r"network\.width"),
         (lambda: RunConfig(DataConfig("cifar10"), NetworkConfig(dropout=0.1)).resolve(), r"network\.dropout"),
-        (lambda: run("strokes", "cnn", phases=2).resolve(), r"training\.phases is for foveated networks"),
-        (lambda: run("strokes", "fovconc", beyond=1).resolve(), "channels that share all weights"),
         (
             lambda: RunConfig(
                 DataConfig("mnist", sizes=(1.0, 2.0), redraw=True), training=TrainingConfig(visible=0.5)
@@ -253,8 +251,6 @@ def test_only_what_differs_from_the_defaults_names_a_run() -> None:
         ("network", {"initialisation": "zero"}),
         ("training", {"smoothing": 1.0}),
         ("training", {"average": -0.1}),
-        ("training", {"phases": 0}),
-        ("training", {"beyond": -1}),
     ],
 )
 def test_an_option_that_cannot_have_an_effect_is_refused(section, option) -> None:
@@ -278,10 +274,16 @@ def test_what_is_for_cifar_alone(name) -> None:
     assert "flips" not in changed(plain).get("training", {})
 
 
-@pytest.mark.parametrize("name", ["fovconc", "cnn", "swmax"])
-def test_channels_beyond_the_grid_are_for_those_that_share_all_weights(name) -> None:
-    with pytest.raises(ValueError, match=name):
-        run(network=name, beyond=1).resolve()
+def test_retired_options_are_read_at_their_neutral_values_alone() -> None:
+    plain = run()
+    values = plain.as_dict()
+    values["training"].update(phases=1, beyond=0)
+    assert RunConfig.from_dict(values) == plain
+    assert RunConfig.from_dict(values).name == plain.name
+    for option in ({"phases": 2}, {"beyond": 1}):
+        changed_values = {**values, "training": {**values["training"], **option}}
+        with pytest.raises(ValueError, match=rf"training\.{next(iter(option))} .* 19eb71c"):
+            RunConfig.from_dict(changed_values)
 
 
 def test_runs_of_earlier_versions_keep_their_names() -> None:
