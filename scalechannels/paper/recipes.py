@@ -99,8 +99,9 @@ def seeded(config: RunConfig, seed: int) -> RunConfig:
 
 def whole(config: RunConfig) -> RunConfig:
     """The recipe in place of every None, so that equal runs are equal; the precision is the device's."""
-    resolved = config.resolve()
-    return replace(resolved, training=replace(resolved.training, precision=config.training.precision))
+    values = config.resolve().as_dict()
+    values["training"]["precision"] = config.training.precision
+    return RunConfig.from_dict(values)
 
 
 def mnist(name: NetworkName, train: Train | tuple[float, ...], **network: Any) -> RunConfig:

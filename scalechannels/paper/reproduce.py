@@ -26,7 +26,7 @@ from scalechannels.paper.results import (
     read_result,
     store_result,
 )
-from scalechannels.training.config import NetworkName, RunConfig
+from scalechannels.training.config import NetworkName, ResolvedRun, RunConfig
 
 TOGETHER = 12
 """At most so many runs are trained as one."""
@@ -157,7 +157,7 @@ def _set_aside(
     path = run / "config.toml"
     if path.exists():
         try:
-            if RunConfig.from_toml(path) != config:
+            if ResolvedRun.from_toml(path) != config:
                 fault = f"{path} describes another run"
         except (ValueError, OSError) as error:
             fault = str(error)

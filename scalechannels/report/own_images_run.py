@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalechannels.training.config import RunConfig
+from scalechannels.training.config import ResolvedRun, RunConfig
 
 if TYPE_CHECKING:
     from scalechannels.training.runs import Run
@@ -29,8 +29,9 @@ def train_own_images(
     import torch
 
     from scalechannels.cli import require_device
+    from scalechannels.training.datasets import default_sizes
     from scalechannels.training.fit import fit
-    from scalechannels.training.retest import default_sizes, is_tested
+    from scalechannels.training.retest import is_tested
     from scalechannels.training.runs import Run
 
     # Said to both runs, so that the report has the same sizes of both, whatever they were tested on before.
@@ -73,10 +74,10 @@ def train_own_images(
     return folder / REPORT
 
 
-def described(config: RunConfig) -> str:
+def described(config: ResolvedRun) -> str:
     """What was found and chosen, before it is trained on."""
     from scalechannels.scales import ScaleGrid
-    from scalechannels.training.own_network import FIELD, training_scale
+    from scalechannels.training.config.own_images import FIELD
 
     data, network = config.data, config.network
     assert data.reduce is not None
@@ -84,7 +85,7 @@ def described(config: RunConfig) -> str:
     assert network.low is not None
     assert network.high is not None
     grid = ScaleGrid(network.low, network.high, ratio=network.ratio)
-    own = training_scale(config)
+    own = config.training_scale
     reduction = f", made {data.reduce} times smaller" if data.reduce > 1 else ""
     seen = (
         f"no channels, one window of {FIELD * network.window} pixels"
@@ -135,10 +136,10 @@ def _keep_common_sizes(results: Iterable[dict[str, Any]]) -> None:
 def _result(runs: dict[str, Run]) -> dict[str, Any]:
     import torch
 
+    from scalechannels.backbones.sized import multiplications
     from scalechannels.training.build import build_network
+    from scalechannels.training.config.own_images import factors
     from scalechannels.training.datasets import open_data
-    from scalechannels.training.own_images import factors
-    from scalechannels.training.own_network import multiplications, training_scale
 
     first = next(iter(runs.values()))
     config = first.config
@@ -160,7 +161,7 @@ def _result(runs: dict[str, Run]) -> dict[str, Any]:
         },
         "factors": list(factors(config.data)),
         "grid": list(seen.grid),  # one scale alone for the plain CNN
-        "training_scale": training_scale(config),
+        "training_scale": config.training_scale,
         "window": seen.backbone.window,
         "multiplications": {
             name: len(network.grid) * multiplications(network.backbone) for name, network in networks.items()
@@ -169,7 +170,7 @@ def _result(runs: dict[str, Run]) -> dict[str, Any]:
     }
 
 
-def _examples(config: RunConfig) -> list[tuple[Any, float]]:
+def _examples(config: ResolvedRun) -> list[tuple[Any, float]]:
     """For each power of two, some test images one below the other, in the plain CNN's field."""
     import torch
 

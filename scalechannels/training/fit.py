@@ -12,14 +12,14 @@ from pathlib import Path
 import torch
 
 from scalechannels.training.build import build_network
-from scalechannels.training.config import RunConfig
+from scalechannels.training.config import ResolvedRun, RunConfig
 from scalechannels.training.datasets import EvaluationSplit, Size
 from scalechannels.training.distributed import joined
-from scalechannels.training.group import How, Session
+from scalechannels.training.group import Group, How
 from scalechannels.training.progress import tensorboard_writer
 from scalechannels.training.retest import is_tested, retest
 from scalechannels.training.runs import Run
-from scalechannels.training.stacking.stacked import can_stack
+from scalechannels.training.stacking import can_stack
 
 
 def fit(
@@ -58,7 +58,7 @@ def fit(
         tensorboard_writer()  # a missing TensorBoard is told before any work
     with joined(device) as processes:
         for config in resolved:
-            processes.require_batch(config.training.batch or 1)
+            processes.require_batch(config.training.batch)
         runs = [Run.open(folder, config) for config in resolved] if processes.writes else []
         processes.wait()
         runs = runs or [Run.open(folder, config) for config in resolved]
@@ -75,10 +75,10 @@ def fit(
                 processes.wait()
                 try:
                     for pending in parts:
-                        session = Session(pending, device, processes, how)
-                        session.train()
-                        session.evaluate(split, sizes)
-                        del session  # before the processes part: its model holds on to their group
+                        trained = Group(pending, device, processes, how)
+                        trained.train()
+                        trained.evaluate(split, sizes)
+                        del trained  # before the processes part: its model holds on to their group
                     for run in done if processes.writes else ():
                         if not is_tested(run, split, sizes):
                             retest(run, device, split, sizes, root, stream)
@@ -93,7 +93,7 @@ def fit(
 
 def _groups(runs: Sequence[Run], together: bool) -> list[list[Run]]:
     """Runs that can be trained as one, see `RunConfig.shape`, or that learn the same weights."""
-    groups: dict[RunConfig, list[Run]] = {}
+    groups: dict[ResolvedRun, list[Run]] = {}
     for run in dict.fromkeys(runs):
         as_one = together and can_stack(build_network(run.config))
         groups.setdefault(run.config.shape if as_one else run.config.learnt, []).append(run)

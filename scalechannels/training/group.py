@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 from scalechannels.backbones.paper import CifarBackbone
 from scalechannels.backbones.residual import ResidualBackbone
 from scalechannels.data.image_set import ImageSet
-from scalechannels.training.alone import Alone
+from scalechannels.training import stacking
 from scalechannels.training.build import build_network, tested_network
 from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, open_data, require_labels
 from scalechannels.training.distributed import (
@@ -23,14 +22,11 @@ from scalechannels.training.distributed import (
     with_global_batch_norm,
     without_global_batch_norm,
 )
+from scalechannels.training.inputs import Alone, Inputs, require_no_augmentation
 from scalechannels.training.progress import Progress, log_entry
 from scalechannels.training.runs import Checkpoint, Run, environment
-from scalechannels.training.stacking.searching import searched
-from scalechannels.training.stacking.stacked import StackedNetwork, can_stack, stack_networks
-from scalechannels.training.streaming import StreamTrainer
 from scalechannels.training.testing import evaluation
 from scalechannels.training.trainer import Trainer, mix, shuffled
-from scalechannels.training.views import Views
 
 
 @dataclass(frozen=True)
@@ -44,7 +40,7 @@ class How:
     log: bool = False
 
 
-class Session:
+class Group:
     """The training of runs that share a shape.
 
     `learners` are the configurations that are trained, each once, and `learner_of` says for each run which of
@@ -60,7 +56,8 @@ class Session:
         self.history: list[list[dict[str, float]]] = [[] for _ in self.learners]
         self.data: list[DataSets] = []
         self.data_of: list[int] = []
-        self.renew: Callable[[Tensor, Sequence[ImageSet]], None]
+        self.renew: Callable[[Sequence[ImageSet]], None]
+        self.stack: Any = None
         started = time.perf_counter()
         streamed, sets = self._make_sets()
         self.image_size = (sets[0].images.shape[2], sets[0].images.shape[3])
@@ -92,59 +89,42 @@ class Session:
         return streamed, sets
 
     def _resident(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:
-        views = Views(self.learners, self.networks, self.data_of)
-        stacked = self.how.together and can_stack(self.networks[0])
-        if len(self.learners) == 1 and not views.fit_in_memory(sets):
-            self._require_plain(views)
-            stacked = False  # foveated in every step instead
-        inputs, cached = views.inputs(sets, channels_last=stacked)
-        self.renew = partial(views.renew, windows=cached, channels_last=stacked)
-        coarsen = views.coarsen(channels_last=stacked)
-        in_step = coarsen if views.augmented else None  # windows are made there, and coarsened
-        model: nn.Module = (
-            stack_networks(self.networks, *self.image_size).to(self.device)
-            if stacked
-            else Alone(self.networks[0], cached, views.foveate_in_step(), in_step)
-        )
+        network = self.networks[0]
+        stacked = self.how.together and stacking.can_stack(network)
+        inputs = Inputs(self.learners, self.networks, self.data_of, sets, stacked=stacked)
+        self.renew = inputs.renew
+        if inputs.stacked:
+            self.stack = stacking.stack(self.networks, *self.image_size).to(self.device)
+        model = self.stack or Alone(network, inputs.windows, inputs.detail)
         compiled = self.how.compiled
         if compiled is None:  # what is not ours may not compile
-            network = self.networks[0]
             ours = (
-                stacked
+                inputs.stacked
                 or network.look == "everywhere"
                 or isinstance(network.backbone, CifarBackbone | ResidualBackbone)
             )
             compiled = ours and self.device.type == "cuda"
         trainer = Trainer(
             self._synchronised(model),
-            inputs,
-            views.labels(sets),
-            views.of_run,
-            precision=views.precision,
+            inputs.resident,
+            inputs.labels,
+            inputs.of_run,
+            precision=self.training.precision,
             compiled=compiled,
             processes=self.processes,
-            smoothing=[training.smoothing for training in views.trainings],
-            average=[training.average for training in views.trainings],
-            augment=views.augment(),
-            cut=views.cut(sets, channels_last=stacked),
-            jitter=views.jitter(channels_last=stacked),
-            coarsen=None if views.augmented else coarsen,
+            smoothing=[config.training.smoothing for config in self.learners],
+            average=[config.training.average for config in self.learners],
+            augmentation=inputs.augmentation,
         )
         return model, trainer
 
-    def _require_plain(self, views: Views) -> None:
-        if not views.plain:
-            raise MemoryError(
-                "training.visible, detail, jitter, flips and crops are for images or windows "
-                "that lie in memory, and these do not fit; give fewer of them, or a device with more memory"
-            )
-
     def _streamed(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:
-        assert self.training.precision is not None
-        self._require_plain(Views(self.learners, self.networks, [0]))
+        from scalechannels.training.streaming import StreamTrainer
+
+        require_no_augmentation(self.learners[0])
         if self.learners[0].data.redraw:
             raise MemoryError("data.redraw is for images that lie in memory, not for streamed ones")
-        model = Alone(self.networks[0], cached=False)
+        model = Alone(self.networks[0], windows=False)
         trainer = StreamTrainer(
             self._synchronised(model),
             sets[0].dataset(),
@@ -161,8 +141,6 @@ class Session:
         return with_global_batch_norm(model) if self.processes.count > 1 else model
 
     def train(self) -> None:
-        assert self.training.epochs is not None
-        assert self.training.batch is not None
         first = self._resume()
         steps = len(self._order(0, 0))
         label = self.runs[0].config.name if len(self.runs) == 1 else f"{len(self.runs)} runs together"
@@ -178,8 +156,8 @@ class Session:
                     history.append({**entry, "loss": loss})
                 self._save(epoch + 1)
         self.trainer.take_average()
-        if isinstance(self.model, StackedNetwork):
-            self.model.unstack(self.networks)
+        if self.stack is not None:
+            self.stack.unstack(self.networks)
         without_global_batch_norm(self.model)
 
     def _epoch(self, epoch: int, rate: float, progress: Progress) -> tuple[list[float], float]:
@@ -187,7 +165,7 @@ class Session:
             [self._order(learner, epoch) for learner in range(len(self.learners))]
         )  # (R, steps, B)
         if epoch and self.learners[0].data.redraw:
-            self.renew(self.trainer.inputs, [data.training(draw=epoch) for data in self.data])
+            self.renew([data.training(draw=epoch) for data in self.data])
         # Dropout depends on the epoch and the seed of the first that learn together, for all of them: a run
         # that goes on, with the same ones beside it, draws what it would have drawn.
         torch.manual_seed(mix(self.training.seed, epoch) + self.processes.rank)
@@ -198,7 +176,6 @@ class Session:
     def _order(self, learner: int, epoch: int) -> Tensor:
         """The images of a learner's epoch: (steps, B)."""
         training = self.learners[learner].training
-        assert training.batch is not None
         return shuffled(self.counts[learner], training.batch, training.seed, epoch, training.images)
 
     def _resume(self) -> int:
@@ -236,7 +213,7 @@ class Session:
 
     def _of_runs(self, name: str) -> bool:
         """Whether a tensor of the trainer has the leading axis of runs."""
-        return isinstance(self.model, StackedNetwork) and not name.startswith("adam.step.")
+        return self.stack is not None and not name.startswith("adam.step.")
 
     def evaluate(self, split: EvaluationSplit, sizes: Sequence[Size] | None) -> None:
         if not self.processes.writes:
@@ -245,7 +222,7 @@ class Session:
             started = time.perf_counter()
             data = self.data[self.data_of[learner]]
             network = tested_network(run.config, self.networks[learner]).eval()
-            form = searched(network, *self.image_size)
+            form = stacking.searched(network, *self.image_size)
             found = evaluation(run.config.name, form, data, self.device, split, sizes)
             reduce = run.config.data.reduce or 1
             network.save_pretrained(run.folder, model_card_kwargs={"reduce": reduce} if reduce > 1 else {})

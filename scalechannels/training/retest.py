@@ -13,17 +13,9 @@ from typing import Any
 
 import torch
 
-from scalechannels.training.config import DataConfig
-from scalechannels.training.datasets import (
-    CifarData,
-    EvaluationSplit,
-    MnistData,
-    Size,
-    StrokesData,
-    open_data,
-)
+from scalechannels.training.datasets import EvaluationSplit, Size, default_sizes, open_data
 from scalechannels.training.runs import RESULT, Run, environment
-from scalechannels.training.stacking.searching import searched
+from scalechannels.training.stacking import searched
 from scalechannels.training.testing import evaluation
 
 
@@ -49,14 +41,6 @@ def tested_on(run: Run) -> tuple[str, list[Size]]:
         raise ValueError(
             f"{run.folder / RESULT} is no result of a run (no {error}); remove it to do this run anew"
         ) from error
-
-
-def default_sizes(data: DataConfig) -> tuple[float, ...]:
-    """The sizes that a data set is tested at where none are given, without a look at its files."""
-    from scalechannels.training.own_images import FolderData
-
-    known = {"strokes": StrokesData, "mnist": MnistData, "cifar10": CifarData, "folder": FolderData}
-    return known[data.name].test_sizes  # type: ignore[attr-defined]
 
 
 def retest(

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from scalechannels.files import atomic_path, locked
-from scalechannels.training.config import RunConfig
+from scalechannels.training.config import ResolvedRun
 from scalechannels.version import __version__
 
 CONFIG, RESULT = "config.toml", "result.json"
@@ -46,11 +46,11 @@ class Checkpoint:
 class Run:
     """A resolved configuration and its folder."""
 
-    config: RunConfig
+    config: ResolvedRun
     folder: Path
 
     @classmethod
-    def open(cls, root: Path | str, config: RunConfig) -> Run:
+    def open(cls, root: Path | str, config: ResolvedRun) -> Run:
         """The run of this configuration under `root`, its folder made on first use."""
         run = cls(config, Path(root) / config.name)
         path = run.folder / CONFIG
@@ -65,7 +65,7 @@ class Run:
                 raise OSError(
                     f"cannot write the run's folder {run.folder}: {error}; choose another folder"
                 ) from error
-        if RunConfig.from_toml(path) != config:
+        if ResolvedRun.from_toml(path) != config:
             raise ValueError(f"{path} describes another run than the folder's name; move the folder away")
         return run
 

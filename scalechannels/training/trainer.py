@@ -7,10 +7,6 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from scalechannels.training.augment.detail import Coarsen
-from scalechannels.training.augment.flips_and_crops import Augment
-from scalechannels.training.augment.jitter import Jitter
-from scalechannels.training.augment.visible import Cut
 from scalechannels.training.config import Precision
 from scalechannels.training.distributed import Processes
 
@@ -27,11 +23,7 @@ class Trainer:
     data_of    for each run, which of the D data sets it learns from
     smoothing  the share of the target that is spread over all classes, of all runs or one for each
     average    the decay, per step, of a moving average of all that the model holds, likewise; 0 for none
-    cut        what cuts windows of some images off, see `cutting`
-    jitter     what shifts windows, see `jittering`
-    coarsen    what takes detail from windows of some images, see `coarsening`. It follows the cut: a picture
-               ends somewhere before it is made smaller, and what repeats its border then has lost as much
-    augment    what makes canvases of images, see `augmenting`
+    augmentation   what is done to a batch before, its parts by themselves in `torch.compile`
 
     Runs do not see each other: the loss is a sum over runs, and Adam works element by element.
     """
@@ -48,19 +40,16 @@ class Trainer:
         processes: Processes | None = None,
         smoothing: float | Sequence[float] = 0.0,
         average: float | Sequence[float] = 0.0,
-        cut: Cut | None = None,
-        jitter: Jitter | None = None,
-        coarsen: Coarsen | None = None,
-        augment: Augment | None = None,
+        augmentation: nn.Module | None = None,
     ) -> None:
         if compiled:
             torch.compiler.reset()  # it gives up, with a mere warning, on the ninth shape of one function
         self.model, self.inputs, self.labels = model.train(), inputs, labels
         self.device, self.precision = inputs.device, precision
-        self.cut = torch.compile(cut) if compiled and cut is not None else cut
-        self.jitter = torch.compile(jitter) if compiled and jitter is not None else jitter
-        self.coarsen = torch.compile(coarsen) if compiled and coarsen is not None else coarsen
-        self.augment = torch.compile(augment) if compiled and augment is not None else augment
+        self.augmentation = augmentation
+        if compiled and augmentation is not None:
+            for part in augmentation.children():
+                part.compile()
         self.smoothing, decay = (
             torch.tensor(value, device=self.device).expand(len(data_of)) for value in (smoothing, average)
         )  # (R,)
@@ -142,14 +131,8 @@ class Trainer:
         assert self.order is not None
         chosen = self.order.index_select(1, self.place)[:, 0]  # (R, B)
         inputs = self.inputs[self.data_of, chosen]
-        if self.augment is not None:
-            inputs = self.augment(inputs)
-        if self.cut is not None:
-            inputs = self.cut(inputs, self.data_of, chosen)
-        if self.jitter is not None:
-            inputs = self.jitter(inputs)
-        if self.coarsen is not None:
-            inputs = self.coarsen(inputs)
+        if self.augmentation is not None:
+            inputs = self.augmentation(inputs, self.data_of, chosen)
         self.learn(inputs, self.labels[self.data_of, chosen])
 
     def learn(self, inputs: Tensor, labels: Tensor) -> None:

@@ -7,8 +7,7 @@ import torch
 from helpers.tiny_runs import SIZES, tiny, trained, weights
 
 import scalechannels
-from scalechannels.training import datasets, resident
-from scalechannels.training import group as session
+from scalechannels.training import datasets, group, inputs
 from scalechannels.training.fit import fit
 from scalechannels.training.trainer import Trainer
 
@@ -39,7 +38,7 @@ def test_cut_images_change_what_is_learnt(tmp_path) -> None:
 
 def test_initialisations_differ_and_have_their_spread() -> None:
     def first(how: str) -> torch.nn.Module:
-        network = session.build_network(tiny("fovlse", network={"initialisation": how}).resolve())
+        network = group.build_network(tiny("fovlse", network={"initialisation": how}).resolve())
         return network.backbone.dense.requires_grad_(False)
 
     inputs, outputs = 512, 100
@@ -84,7 +83,7 @@ def test_windows_that_are_drawn_anew_take_the_place_of_the_first(together, tmp_p
 
     def epoch(self, order, rate, *report):
         seen.append(self.inputs.clone())
-        monkeypatch.setattr(resident, "free_memory", lambda device: 0)
+        monkeypatch.setattr(inputs, "free_memory", lambda device: 0)
         return train(self, order, rate, *report)
 
     monkeypatch.setattr(Trainer, "epoch", epoch)

@@ -23,7 +23,7 @@ def test_a_folder_is_named_after_its_configuration_and_holds_it(tmp_path) -> Non
     run, other = opened(tmp_path), opened(tmp_path, seed=1)
     assert run.folder == tmp_path / run.config.name
     assert run.folder != other.folder
-    assert runs.RunConfig.from_toml(run.folder / CONFIG) == run.config
+    assert runs.ResolvedRun.from_toml(run.folder / CONFIG) == run.config
     assert opened(tmp_path) == run
     assert [path.name for path in run.folder.iterdir()] == [CONFIG]
 
@@ -126,9 +126,9 @@ def test_a_result_ends_the_run(tmp_path) -> None:
 HOLD = """
 import sys
 from pathlib import Path
-from scalechannels.training.runs import Run, RunConfig
+from scalechannels.training.runs import Run, ResolvedRun
 folder = Path(sys.argv[1])
-with Run(RunConfig.from_toml(folder / "config.toml"), folder).exclusive():
+with Run(ResolvedRun.from_toml(folder / "config.toml"), folder).exclusive():
     print("held", flush=True)
     sys.stdin.read()
 """

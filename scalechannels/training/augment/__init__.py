@@ -1,1 +1,1 @@
-"""What training does to images beyond showing them: each module is named after its option."""
+"""What a step changes in its images at random: each module is named after its option."""

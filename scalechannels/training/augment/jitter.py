@@ -1,4 +1,4 @@
-"""Windows that are a little off: every channel of every image is shifted by a few pixels of its window.
+"""training.jitter: every window of every image is shifted by a few of its pixels.
 
 Objects are never exactly at the centre, and a shift of one window pixel is one of σ image pixels: coarse
 channels meet it in every image that is not centred to the pixel.

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+Config = TypeVar("Config")
 
 RETIRED = {"training": {"phases": 1, "beyond": 0}}
 """Options that are gone, with the values at which they did nothing: old files have them."""
@@ -41,11 +44,10 @@ def changed(config: Any) -> dict[str, Any]:
     return found
 
 
-def filled(config: Any, **defaults: Any) -> Any:
-    """The dataclass with these values where it has None."""
-    return dataclasses.replace(
-        config, **{key: value for key, value in defaults.items() if getattr(config, key) is None}
-    )
+def filled(cls: type[Config], config: Any, **defaults: Any) -> Config:
+    """The dataclass as `cls`, with these values where it has None."""
+    values = {entry.name: getattr(config, entry.name) for entry in dataclasses.fields(config)}
+    return cls(**values | {key: value for key, value in defaults.items() if values[key] is None})
 
 
 def to_toml(sections: dict[str, dict[str, Any]]) -> str:
@@ -80,14 +82,22 @@ def from_dict(cls: Any, values: Any, place: str) -> Any:
     """The dataclass of a nested dictionary; unknown keys and wrong types are errors that name their place."""
     if not isinstance(values, dict):
         raise ValueError(f"[{place}] is a table of options, got {values!r}")
-    hints = get_type_hints(cls)
+    hints = _hints(cls)
     unknown = sorted(set(values) - set(hints))
     if unknown:
         named = ", ".join(f"{place}.{key}" if place else key for key in unknown)
         raise ValueError(f"unknown option {named}; known in {place or 'a run'}: {', '.join(hints)}")
+    for entry in dataclasses.fields(cls):
+        if entry.name not in values and entry.default is entry.default_factory is dataclasses.MISSING:
+            raise ValueError(f"{place}.{entry.name} is missing, which every trained run has".lstrip("."))
     return cls(
         **{key: _converted(hints[key], value, f"{place}.{key}".strip(".")) for key, value in values.items()}
     )
+
+
+@cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return get_type_hints(cls)
 
 
 def _converted(hint: Any, value: Any, place: str) -> Any:
@@ -111,14 +121,3 @@ def _converted(hint: Any, value: Any, place: str) -> Any:
         str(get_args(o) if get_origin(o) is Literal else getattr(o, "__name__", o)) for o in options
     )
     raise ValueError(f"{place} takes {accepted}, got {value!r}")
-
-
-def require_seed(name: str, seed: int) -> None:
-    if not 0 <= seed < 2**30:  # what the built-in digits take
-        raise ValueError(f"{name} is in [0, 2^30), got {seed}")
-
-
-def require_choice(name: str, value: Any, choices: Any) -> None:
-    """`choices` is a Literal."""
-    if value not in get_args(choices):
-        raise ValueError(f"{name} is one of {', '.join(get_args(choices))}, got {value!r}")

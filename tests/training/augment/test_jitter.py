@@ -7,10 +7,10 @@ from helpers.tiny_runs import SIZES, tiny, trained, weights
 from scalechannels import ScaleGrid
 from scalechannels.sampling import Foveate
 from scalechannels.training.augment.jitter import Jitter
-from scalechannels.training.augment.visible import Cut
+from scalechannels.training.augment.visible import Visible
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.fit import fit
-from scalechannels.training.resident import widened
+from scalechannels.training.inputs import widened
 from scalechannels.training.trainer import Trainer
 
 GRID = ScaleGrid.of(0.5, 1, 3)
@@ -57,12 +57,13 @@ def test_they_are_windows_about_another_centre(channels_last) -> None:
     torch.testing.assert_close(still, unshifted)
 
 
-def test_what_is_cut_before_is_seen_off_the_centre_of_the_cropped_picture() -> None:
+def test_what_is_cropped_before_is_seen_off_the_centre_of_the_cropped_picture() -> None:
     grid, side = ScaleGrid.of(1), 10
     shown, shift = images(), drawn()[:, :, :1]
     windows = widened(Foveate(grid, 8), MARGIN)(shown)[None]
-    cut = Cut(Foveate(grid, 8), torch.full((1, 4), 8.0), [0.5], channels_last=True)
-    made = Jitter([MARGIN]).shifted(cut.cut(windows.movedim(3, -1), torch.full((1, 4), float(side))), shift)
+    visible = Visible(Foveate(grid, 8), torch.full((1, 4), 8.0), [0.5], channels_last=True)
+    seen = visible.cropped(windows.movedim(3, -1), torch.full((1, 4), float(side)))
+    made = Jitter([MARGIN]).shifted(seen, shift)
     cropped = shown[:, :, 15:25, 15:25]
     expected = Foveate(grid, 8)(cropped, 4.5 + shift[0, :, 0].double())[None]
     torch.testing.assert_close(made.movedim(-1, 3), expected)

@@ -94,9 +94,9 @@ def test_every_run_survives_its_file(tmp_path_factory, config) -> None:
     path = tmp_path_factory.mktemp("config") / "config.toml"
     for version in (config, config.resolve()):
         path.write_text(version.to_toml(), encoding="utf-8")
-        assert RunConfig.from_toml(path) == version
+        assert type(version).from_toml(path) == version
         assert RunConfig.from_toml(path).name == version.name
-        assert RunConfig.from_dict(version.as_dict()) == version
+        assert type(version).from_dict(version.as_dict()) == version
 
 
 @settings(max_examples=60, deadline=None)
@@ -194,10 +194,10 @@ def test_a_file_that_is_not_there(tmp_path) -> None:
         (lambda: NetworkConfig(low=0), r"network\.low is a positive"),
         (lambda: NetworkConfig(ratio=1), r"network\.ratio is above 1"),
         (lambda: NetworkConfig(blur=0), r"network\.blur is a positive"),
-        (lambda: NetworkConfig("cnn", antialias=True), "which cnn has not"),
+        (lambda: NetworkConfig("cnn", antialias=True), "which cnn does not have"),
         (lambda: TrainingConfig(epochs=0), r"training\.epochs is at least 1"),
         (lambda: TrainingConfig(batch=-16), r"training\.batch is at least 1"),
-        (lambda: TrainingConfig(rate=math.nan), r"training\.rate is positive"),
+        (lambda: TrainingConfig(rate=math.nan), r"training\.rate is a positive"),
         (lambda: TrainingConfig(rate=1e-5), r"below training\.floor"),
         (lambda: TrainingConfig(seed=2**30), r"training\.seed"),
         (lambda: TrainingConfig(schedule="linear"), "step, cosine, got 'linear'"),
@@ -264,11 +264,6 @@ def test_what_is_for_cifar_alone(name) -> None:
     training = TrainingConfig(flips=True, crops=4, visible=0.5)
     plain = RunConfig(DataConfig("cifar10"), NetworkConfig(name))
     every = RunConfig(DataConfig("cifar10"), network, training).resolve()
-    assert every.augmented
-    assert not plain.augmented
-    assert not RunConfig(DataConfig("mnist"), training=TrainingConfig(visible=0.5)).augmented
-    for option in ({"flips": True}, {"crops": 1}, {"visible": 0.5}):
-        assert RunConfig(DataConfig("cifar10"), training=TrainingConfig(**option)).augmented
     assert every.name != plain.name
     assert changed(every)["network"]["backbone"] == "residual"
     assert "flips" not in changed(plain).get("training", {})
@@ -302,7 +297,6 @@ def test_detail_is_lost_by_foveated_networks_on_data_that_is_rescaled() -> None:
             assert less.training.detail == 0.5
             assert whole.name == run(data, name, detail=1).resolve().name != less.name
             assert whole.shape == less.shape  # they train as one
-            assert not less.augmented
         for name in ("cnn", "swmax"):
             with pytest.raises(ValueError, match=rf"training\.detail is for foveated networks, not {name}"):
                 run(data, name, detail=0.5).resolve()

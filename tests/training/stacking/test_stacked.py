@@ -17,8 +17,8 @@ from scalechannels import ScaleChannelNetwork, ScaleGrid
 from scalechannels.backbones.paper import CifarBackbone
 from scalechannels.data.image_set import ImageSet
 from scalechannels.pooling import MeanOverScales
-from scalechannels.training import resident
 from scalechannels.training.build import build_network
+from scalechannels.training.inputs import Inputs
 from scalechannels.training.stacking import products
 from scalechannels.training.stacking.stacked import StackedNetwork, can_stack, stack_networks
 from scalechannels.training.trainer import Trainer
@@ -52,10 +52,9 @@ class Case:
         self.networks = [build_network(config) for config in configs]
         for network in self.networks:
             _disturb(network)
-        made_for = self.networks[:1] * R
-        self.inputs, _ = resident.resident_inputs(made_for, sets, "float32", channels_last=True)
+        stacked, single = (Inputs(configs, self.networks, range(R), sets, stacked=on) for on in (True, False))
+        self.inputs, self.windows, self.cached = stacked.resident, single.resident, single.windows
         self.images = torch.stack([made.images for made in sets])  # (R, B, 1, H, W)
-        self.windows, self.cached = resident.resident_inputs(made_for, sets, "float32", channels_last=False)
         self.inputs, self.images, self.windows = (
             tensor.to(dtype) for tensor in (self.inputs, self.images, self.windows)
         )
