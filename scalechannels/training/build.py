@@ -8,21 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from scalechannels.backbones.paper import CifarBackbone, ConvBackbone
-from scalechannels.backbones.residual import ResidualBackbone
-from scalechannels.backbones.sized import equal_cost_backbone, multiplications, sized_backbone
-from scalechannels.network import (
-    Data,
-    PaperOptions,
-    ScaleChannelNetwork,
-    fovavg,
-    fovconc,
-    fovlse,
-    fovmax,
-    swmax,
-)
+from scalechannels.network import Data, ScaleChannelNetwork, paper_network, swmax
 from scalechannels.plain import PlainNetwork, averaged_over_scales, cnn
-from scalechannels.pooling import ConcatScales, LogMeanExpOverScales, MaxOverScales, MeanOverScales
+from scalechannels.pooling import POOLS, MaxOverScales
 from scalechannels.saving.pretrained import Network
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.config import Initialisation, ResolvedRun
@@ -69,8 +57,7 @@ def tested_network(config: ResolvedRun, trained: Network) -> Network:
         return averaged_over_scales(trained, _grid(config.network), config.data.sizes[0])
     if config.network.pretrained is None and not config.network.shifts:
         return trained
-    backbone = trained.backbone
-    assert isinstance(backbone, ConvBackbone | CifarBackbone | ResidualBackbone)
+    backbone: Any = trained.backbone
     whole = replace(config, network=replace(config.network, pretrained=None))
     made = build_network(whole, backbone.channels, backbone.classes)
     made.load_state_dict(trained.state_dict())  # the channels share all weights, so they are the same
@@ -82,15 +69,15 @@ def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
     if config.data.name == "folder":
         return _for_own_images(config, channels, classes)
     data: Data = "cifar10" if config.data.name == "cifar10" else "mnist"
-    backbone: ResidualBackbone | None = None
+    backbone: nn.Module | None = None
     if network.backbone == "residual":
+        from scalechannels.backbones.residual import ResidualBackbone
+
         features = RESIDUAL_FEATURES * network.width
         backbone = ResidualBackbone(features, channels=channels or 3, classes=classes)
     if network.name == "cnn":
         return PlainNetwork(backbone) if backbone else cnn(data=data, channels=channels, classes=classes)
-    grid = _grid(network)
-    if network.pretrained is not None:
-        grid = ScaleGrid.of(network.pretrained)
+    grid = _grid(network) if network.pretrained is None else ScaleGrid.of(network.pretrained)
     if network.name == "swmax":
         return swmax(
             grid,
@@ -101,30 +88,29 @@ def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
             centred=bool(network.centred),
             drop_features=bool(network.drop_features),
         )
-    options: PaperOptions = {
-        "data": data,
-        "classes": classes,
-        "antialias": network.antialias,
-        "blur": network.blur,
-        "shifts": network.shifts,
-    }
-    if backbone is not None:
-        options["backbone"] = backbone
-    else:
-        options["width"] = network.width
-        if channels is not None:
-            options["channels"] = channels
-    constructor = {"fovavg": fovavg, "fovmax": fovmax, "fovlse": fovlse, "fovconc": fovconc}[network.name]
-    return constructor(grid, **options)
+    return paper_network(
+        grid,
+        POOLS[network.name].over(len(grid), classes),
+        data=data,
+        channels=None if backbone else channels,
+        classes=classes,
+        antialias=network.antialias,
+        blur=network.blur,
+        shifts=network.shifts,
+        width=1 if backbone else network.width,
+        backbone=backbone,
+    )
 
 
 def _for_own_images(config: ResolvedRun, channels: int | None, classes: int) -> ScaleChannelNetwork:
     """Scale channels, or beside them a plain CNN that costs as much. Windows are always anti-aliased.
 
-    The plain CNN takes one look at a field four times as wide as a channel's window, at the resolution at
-    which the channel of the training size sees an object. Its features are widened or narrowed until it needs
-    as many multiplications as all channels together.
+    The plain CNN has one window, four times as wide as a channel's, at the resolution at which the channel of
+    the training size sees an object. Its features are widened or narrowed until it needs as many
+    multiplications as all channels together.
     """
+    from scalechannels.backbones.sized import equal_cost_backbone, multiplications, sized_backbone
+
     network, window, grid = config.network, config.window, _grid(config.network)
     channels = channels or (1 if config.data.own.colour == "grey" else 3)
     backbone = sized_backbone(window, channels, classes)
@@ -133,14 +119,10 @@ def _for_own_images(config: ResolvedRun, channels: int | None, classes: int) -> 
         plain = equal_cost_backbone(FIELD * window, channels, classes, cost)
         single = ScaleGrid.of(config.training_scale)
         return ScaleChannelNetwork(plain, single, MaxOverScales(), FIELD * window, antialias=True)
-    pools: dict[str, nn.Module] = {
-        "fovavg": MeanOverScales(),
-        "fovmax": MaxOverScales(),
-        "fovlse": LogMeanExpOverScales(),
-        "fovconc": ConcatScales(len(grid), classes),
-    }
-    seen: dict[str, Any] = {"antialias": True, "blur": network.blur, "shifts": network.shifts}
-    return ScaleChannelNetwork(backbone, grid, pools[network.name], window, **seen)
+    pool = POOLS[network.name].over(len(grid), classes)
+    return ScaleChannelNetwork(
+        backbone, grid, pool, window, antialias=True, blur=network.blur, shifts=network.shifts
+    )
 
 
 def _grid(network: ResolvedNetwork) -> ScaleGrid:

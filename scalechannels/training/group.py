@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from scalechannels.backbones.paper import CifarBackbone
-from scalechannels.backbones.residual import ResidualBackbone
+from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.data.image_set import ImageSet
 from scalechannels.training import stacking
 from scalechannels.training.build import build_network, tested_network
@@ -22,10 +21,10 @@ from scalechannels.training.distributed import (
     with_global_batch_norm,
     without_global_batch_norm,
 )
+from scalechannels.training.evaluate import evaluation
 from scalechannels.training.inputs import Alone, Inputs, require_no_augmentation
 from scalechannels.training.progress import Progress, log_entry
 from scalechannels.training.runs import Checkpoint, Run, environment
-from scalechannels.training.testing import evaluation
 from scalechannels.training.trainer import Trainer, mix, shuffled
 
 
@@ -97,13 +96,10 @@ class Group:
             self.stack = stacking.stack(self.networks, *self.image_size).to(self.device)
         model = self.stack or Alone(network, inputs.windows, inputs.detail)
         compiled = self.how.compiled
-        if compiled is None:  # what is not ours may not compile
-            ours = (
-                inputs.stacked
-                or network.look == "everywhere"
-                or isinstance(network.backbone, CifarBackbone | ResidualBackbone)
-            )
-            compiled = ours and self.device.type == "cuda"
+        if compiled is None:
+            made_for_it = inputs.stacked or network.look == "everywhere"
+            small = isinstance(network.backbone, ConvBackbone)
+            compiled = self.device.type == "cuda" and (made_for_it or not small)
         trainer = Trainer(
             self._synchronised(model),
             inputs.resident,

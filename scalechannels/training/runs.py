@@ -131,7 +131,7 @@ class Run:
         try:
             return json.loads(path.read_text(encoding="utf-8"))
         except json.JSONDecodeError as error:
-            raise ValueError(f"{path} is damaged ({error}); remove it to do this run anew") from error
+            raise ValueError(f"{path} is damaged ({error}); remove it to do this run again") from error
 
 
 def environment(device: torch.device) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-from scalechannels.training.config.checks import AT_LEAST_1, POSITIVE, SEED, refuse, require_values
+from scalechannels.training.config.options import AT_LEAST_1, POSITIVE, SEED, refuse, require_values
 
 DataName = Literal["strokes", "mnist", "cifar10", "folder"]
 ImageColour = Literal["grey", "rgb"]
@@ -82,68 +82,50 @@ class DataConfig:
     def __post_init__(self) -> None:
         require_values("data", self, RANGES)
         name, sizes, samples = self.name, self.sizes, self.samples
+        refuse(
+            len(sizes) not in (1, 2) or not _positive(sizes),
+            f"data.sizes is one positive size or a low and a high one, got {sizes}",
+        )
+        refuse(len(sizes) == 2 and sizes[0] >= sizes[1], f"data.sizes goes from low to high, got {sizes}")
+        few = samples is not None and samples < 10
+        refuse(few, f"data.samples is at least 10, one for each class, got {samples}")
         # An option that would have no effect is an error: the run's name would promise what it does not do.
         refuse(
-            (
-                len(sizes) not in (1, 2) or not _positive(sizes),
-                f"data.sizes is one positive size or a low and a high one, got {sizes}",
-            ),
-            (len(sizes) == 2 and sizes[0] >= sizes[-1], f"data.sizes goes from low to high, got {sizes}"),
-            (
-                samples is not None and samples < 10,
-                f"data.samples is at least 10, one for each class, got {samples}",
-            ),
-            (
-                self.redraw and (len(sizes) == 1 or (name == "mnist" and samples is not None)),
-                "data.redraw draws sizes from a low to a high one, for all samples of mnist",
-            ),
-            (
-                name == "cifar10" and sizes != (1.0,),
-                f"CIFAR-10 is trained on at its own size 1, got data.sizes = {sizes}",
-            ),
-            (
-                name == "cifar10" and samples is not None,
-                f"CIFAR-10 is trained on with all of its images, got data.samples = {samples}",
-            ),
-            (
-                name != "cifar10" and self.hold_out,
-                f"data.hold_out is for cifar10; {name} has validation images of its own",
-            ),
+            self.redraw and (len(sizes) == 1 or (name == "mnist" and samples is not None)),
+            "data.redraw draws sizes from a low to a high one, for all samples of mnist",
         )
-        self._check_own_images()
+        if name == "cifar10":
+            refuse(sizes != (1.0,), f"CIFAR-10 has its own size 1, got data.sizes = {sizes}")
+            refuse(samples is not None, f"CIFAR-10 takes all of its images, got data.samples = {samples}")
+        else:
+            refuse(self.hold_out, f"data.hold_out is for cifar10; {name} has validation images of its own")
+        if name == "folder":
+            self._check_own_images()
+        for option in OF_OWN_IMAGES if name != "folder" else ():
+            refuse(
+                getattr(self, option) not in (None, False),
+                f"data.{option} is for own images (--data FOLDER), not for {name}; "
+                "with data.folder, data.name is folder",
+            )
 
     def _check_own_images(self) -> None:
-        given = [name for name in OF_OWN_IMAGES if getattr(self, name) not in (None, False)]
-        if self.name != "folder":
-            if given:
-                raise ValueError(
-                    f"data.{given[0]} is for own images (--data FOLDER), not for {self.name}; "
-                    "with data.folder, data.name is folder"
-                )
-            return
         share, deployed = self.validation, self.deploy_pixel_sizes
         refuse(
-            (
-                self.folder is None,
-                "data.name folder needs data.folder, a folder with a subfolder for each class",
-            ),
-            (
-                self.sizes != (1.0,) or self.samples is not None,
-                "own images are trained on at their own size, all of them: no data.sizes or samples",
-            ),
-            (
-                share is not None and not 0 < share < 1,
-                f"data.validation is a share between 0 and 1, got {share}",
-            ),
-            (
-                (self.pixel_size is None) != (deployed is None),
-                "data.pixel_size and data.deploy_pixel_sizes set the channels together: give both",
-            ),
-            (
-                deployed is not None and not (deployed and _positive(deployed)),
-                f"data.deploy_pixel_sizes are positive, one or more, got {deployed}",
-            ),
+            self.folder is None,
+            "data.name folder needs data.folder, a folder with a subfolder for each class",
         )
+        refuse(
+            self.sizes != (1.0,) or self.samples is not None,
+            "own images are trained on at their own size, all of them: no data.sizes or samples",
+        )
+        between = share is None or 0 < share < 1
+        refuse(not between, f"data.validation is a share between 0 and 1, got {share}")
+        refuse(
+            (self.pixel_size is None) != (deployed is None),
+            "data.pixel_size and data.deploy_pixel_sizes set the channels together: give both",
+        )
+        positive = deployed is None or (len(deployed) > 0 and _positive(deployed))
+        refuse(not positive, f"data.deploy_pixel_sizes are positive, one or more, got {deployed}")
 
     @property
     def scale(self) -> float | tuple[float, float]:

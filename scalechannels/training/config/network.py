@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from scalechannels.training.config.checks import (
+from scalechannels.training.config.options import (
     ABOVE_1,
     AT_LEAST_1,
     BELOW_1,
@@ -26,6 +26,7 @@ RANGES = {
     "dropout": BELOW_1,
     "width": AT_LEAST_1,
 }
+OF_SWMAX = ("margin", "centred", "drop_features")
 
 
 @dataclass(frozen=True)
@@ -72,34 +73,31 @@ class NetworkConfig:
     def __post_init__(self) -> None:
         require_values("network", self, RANGES)
         name, sliding = self.name, self.name == "swmax"
-        of_swmax = [option for option in ("margin", "centred", "drop_features") if getattr(self, option)]
+        windows = self.antialias or self.blur is not None
         refuse(
-            (
-                name in ("swmax", "cnn") and (self.antialias or self.blur is not None),
-                f"network.antialias and network.blur are for windows, which {name} does not have",
-            ),
-            (
-                self.shifts > 0 and name in ("fovconc", "swmax", "cnn"),
-                f"network.shifts is 0 for fovconc, swmax and cnn, got {self.shifts}",
-            ),
-            (
-                self.width > 1 and name in ("swmax", "cnn") and self.backbone == "paper",
-                f"network.width is 1 for swmax and cnn, got {self.width}",
-            ),
-            (self.average_scales and name != "cnn", f"network.average_scales is for cnn, not {name}"),
-            (not sliding and bool(of_swmax), f"network.{'/'.join(of_swmax)} is for swmax, not {name}"),
-            (
-                self.batch_norm is not None and (not sliding or self.pretrained is not None),
-                "network.batch_norm is for swmax, all of whose channels are trained",
-            ),
-            (
-                self.pretrained is not None and name in ("fovconc", "cnn"),
-                f"network.pretrained is for channels that are pooled without weights, not {name}",
-            ),
+            windows and name in ("swmax", "cnn"),
+            f"network.antialias and network.blur are for windows, which {name} does not have",
+        )
+        refuse(
+            self.shifts > 0 and name in ("fovconc", "swmax", "cnn"),
+            f"network.shifts is 0 for fovconc, swmax and cnn, got {self.shifts}",
+        )
+        narrow = name in ("swmax", "cnn") and self.backbone == "paper"
+        refuse(self.width > 1 and narrow, f"network.width is 1 for swmax and cnn, got {self.width}")
+        refuse(self.average_scales and name != "cnn", f"network.average_scales is for cnn, not {name}")
+        for option in OF_SWMAX:
+            refuse(not sliding and bool(getattr(self, option)), f"network.{option} is for swmax, not {name}")
+        refuse(
+            self.batch_norm is not None and (not sliding or self.pretrained is not None),
+            "network.batch_norm is for swmax, all of whose channels are trained",
+        )
+        refuse(
+            self.pretrained is not None and name in ("fovconc", "cnn"),
+            f"network.pretrained is for channels that are pooled without weights, not {name}",
         )
         # Earlier versions wrote these values, which mean the same as None: one run has one name.
         if not sliding:
-            for option in ("margin", "centred", "drop_features"):
+            for option in OF_SWMAX:
                 object.__setattr__(self, option, None)
         if name != "fovconc" and self.initialisation == "torch":
             object.__setattr__(self, "initialisation", None)

@@ -16,17 +16,9 @@ from typing import Any
 from typing_extensions import Self
 
 from scalechannels.scales import ScaleGrid
-from scalechannels.training.config.combinations import require_combination
 from scalechannels.training.config.data import STROKES, DataConfig
 from scalechannels.training.config.network import NetworkConfig, NetworkName, ResolvedNetwork
-from scalechannels.training.config.options import (
-    changed,
-    filled,
-    from_dict,
-    read_toml,
-    to_toml,
-    without_retired,
-)
+from scalechannels.training.config.options import changed, filled, from_dict, read_toml, refuse, to_toml
 from scalechannels.training.config.own_images import chosen_from_images
 from scalechannels.training.config.training import ResolvedTraining, TrainingConfig
 
@@ -42,7 +34,7 @@ class RunConfig:
     def resolve(self, device: str = "cpu") -> ResolvedRun:
         """The same run with the recipe in place of every None; own images are read for that."""
         data, network, training = self.data, self.network, self.training
-        require_combination(data, network, training)
+        self._require_combination()
         own, cifar = data.name == "folder", data.name == "cifar10"
         if own:
             data, network, training = chosen_from_images(data, network, training)
@@ -76,6 +68,53 @@ class RunConfig:
                 period=2 if schedule == "step" else until_floor,
                 precision="bfloat16" if device.startswith("cuda") else "float32",
             ),
+        )
+
+    def _require_combination(self) -> None:
+        """An error for options that would do nothing, or the wrong thing, together."""
+        data, network, training, name = self.data, self.network, self.training, self.network.name
+        own, cifar = data.name == "folder", data.name == "cifar10"
+        if name in ("cnn", "swmax"):
+            visible = training.visible < 1 and not (cifar or own)  # where a cnn has a window
+            used = {"jitter": training.jitter > 0, "detail": training.detail < 1, "visible": visible}
+            for option, is_used in used.items():
+                refuse(is_used, f"training.{option} is for foveated networks, not {name}")
+        if cifar:
+            refuse(name == "swmax", "swmax searches over space, which CIFAR-10 does not have; choose another")
+            if network.backbone == "paper":
+                refuse(network.width > 1, "network.width is not for the paper's backbone of CIFAR-10")
+                refuse(bool(network.dropout), "network.dropout is not for the paper's backbone of CIFAR-10")
+            refuse(training.jitter > 0, "training.jitter is for windows in memory; cifar10 has crops")
+        else:
+            refuse(
+                network.backbone != "paper",
+                f"network.backbone {network.backbone} is for cifar10, not for {data.name}; "
+                "own training loops can wrap it: fovlse(grid, backbone=ResidualBackbone(…))",
+            )
+            flipped = training.flips or training.crops > 0
+            refuse(flipped, f"training.flips and training.crops are for cifar10, not for {data.name}")
+        if own:
+            refuse(
+                name == "swmax" or network.pretrained is not None or network.antialias,
+                "own images are for foveated networks or the plain cnn, whose windows are always "
+                "anti-aliased: no swmax, network.pretrained or network.antialias",
+            )
+            refuse(
+                network.width > 1 or network.average_scales,
+                "network.width and network.average_scales are for the paper's networks, not for own images",
+            )
+            refuse(training.detail < 1, "training.detail is for digits and cifar10, not for own images")
+        else:
+            given = network.window is not None
+            refuse(given, f"network.window is for own images; {data.name} has a window of its own")
+        refuse(
+            network.average_scales and (cifar or len(data.sizes) > 1),
+            "network.average_scales is for a network that is trained on digits of one size",
+        )
+        refuse(
+            data.redraw and training.visible < 1,
+            "training.visible crops objects whose size it knows, and data.redraw draws another one in each "
+            "epoch; choose one of them",
         )
 
     @property
@@ -124,7 +163,7 @@ class RunConfig:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """The run of a nested dictionary; unknown keys and wrong types are errors."""
-        return from_dict(cls, without_retired(values), "")
+        return from_dict(cls, values)
 
     def to_toml(self) -> str:
         return to_toml(self.as_dict())

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from scalechannels.training.config.checks import (
+from scalechannels.training.config.options import (
     AT_LEAST_1,
     BELOW_1,
     POSITIVE,
@@ -68,12 +68,8 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         require_values("training", self, RANGES)
-        refuse(
-            (
-                self.rate is not None and self.rate < self.floor,
-                f"training.rate {self.rate} is below training.floor {self.floor}; lower both",
-            )
-        )
+        below = self.rate is not None and self.rate < self.floor
+        refuse(below, f"training.rate {self.rate} is below training.floor {self.floor}; lower both")
 
     @property
     def augments(self) -> bool:
