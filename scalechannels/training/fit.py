@@ -1,4 +1,4 @@
-"""fit: train the runs of a list until each is done, going on where an earlier process stopped.
+"""fit: train the runs of a list until each is done, resuming where an earlier process stopped.
 
 On a GPU runs of one shape are trained together (see `stacked`); on a CPU one after the other.
 """
@@ -37,7 +37,7 @@ def fit(
 ) -> list[Run]:
     """Train, evaluate and save each run under `folder`; those that are done are left as they are.
 
-    A run that is done but was not tested on this split and all of these sizes is tested anew, not trained.
+    A run that is done but was not tested on this split and all of these sizes is only tested again.
 
     device     "cuda", "cpu", or None for the GPU where there is one
     root       where downloaded data is looked for
@@ -55,7 +55,7 @@ def fit(
     on_gpu = device.type == "cuda"
     together = on_gpu if together is None else together
     if log:
-        tensorboard_writer()  # a missing TensorBoard is told before any work
+        tensorboard_writer()  # where it is missing, fail before any work
     with joined(device) as processes:
         for config in resolved:
             processes.require_batch(config.training.batch)
@@ -92,7 +92,7 @@ def fit(
 
 
 def _groups(runs: Sequence[Run], together: bool) -> list[list[Run]]:
-    """Runs that can be trained as one, see `RunConfig.shape`, or that learn the same weights."""
+    """Runs that can be trained as one, see `RunConfig.shape`, or that train the same weights."""
     groups: dict[ResolvedRun, list[Run]] = {}
     for run in dict.fromkeys(runs):
         as_one = together and can_stack(build_network(run.config))
@@ -101,7 +101,7 @@ def _groups(runs: Sequence[Run], together: bool) -> list[list[Run]]:
 
 
 def _in_step(runs: Sequence[Run]) -> list[list[Run]]:
-    """Runs that have an epoch in common to go on from, so that a new run does not set back older ones."""
+    """Runs that can resume from a common epoch, so that a new run does not set back older ones."""
     parts: list[tuple[set[int], list[Run]]] = []
     for run in runs:
         epochs = {state.epoch for state in run.checkpoints()} or {0}

@@ -62,7 +62,7 @@ class Group:
         self.image_size = (sets[0].images.shape[2], sets[0].images.shape[3])
         self.counts = [len(sets[data]) for data in self.data_of]
         for learner in range(len(self.learners)):
-            self._order(learner, 0)  # a batch that is too large is told before any work
+            self._order(learner, 0)  # a batch that is too large fails before any work
         channels, classes = sets[0].images.shape[1], len(self.data[0].classes)
         self.networks = [build_network(config, channels, classes).to(device) for config in self.learners]
         self.model, self.trainer = self._streamed(sets) if streamed else self._resident(sets)
@@ -162,8 +162,8 @@ class Group:
         )  # (R, steps, B)
         if epoch and self.learners[0].data.redraw:
             self.renew([data.training(draw=epoch) for data in self.data])
-        # Dropout depends on the epoch and the seed of the first that learn together, for all of them: a run
-        # that goes on, with the same ones beside it, draws what it would have drawn.
+        # Dropout depends on the epoch and on the seed of the first run of the group, for all of them: a run
+        # that resumes, with the same ones beside it, draws what it would have drawn.
         torch.manual_seed(mix(self.training.seed, epoch) + self.processes.rank)
         started = time.perf_counter()
         losses = self.trainer.epoch(self.processes.share(order), rate, progress.step)
@@ -175,7 +175,7 @@ class Group:
         return shuffled(self.counts[learner], training.batch, training.seed, epoch, training.images)
 
     def _resume(self) -> int:
-        """Go on from the last epoch that all runs have completed."""
+        """Resume from the last epoch that all runs have completed."""
         found = [{state.epoch: state for state in run.checkpoints()} for run in self.runs]
         common = set.intersection(*(set(states) for states in found))
         if not common:

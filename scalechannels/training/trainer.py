@@ -20,7 +20,7 @@ class Trainer:
     model      maps (R, B, …) to logits (R, B, K)
     inputs     (D, N, …): D data sets that runs can share
     labels     (D, N)
-    data_of    for each run, which of the D data sets it learns from
+    data_of    for each run, which of the D data sets it is trained on
     smoothing  the share of the target that is spread over all classes, of all runs or one for each
     average    the decay, per step, of a moving average of all that the model holds, likewise; 0 for none
     augmentation   what is done to a batch before, its parts by themselves in `torch.compile`
@@ -116,7 +116,7 @@ class Trainer:
         failed = int(self.failed_at)
         if failed >= 0:
             raise FloatingPointError(
-                f"the loss was no number at step {failed + 1} of {steps}, at a learning rate of {rate:g}; "
+                f"the loss was not a number at step {failed + 1} of {steps}, at a learning rate of {rate:g}; "
                 "try a smaller training.rate, precision float32, or look for NaN in the images"
             )
         return (self.losses / steps).tolist()

@@ -38,7 +38,7 @@ LENGTH = 4.0
 ROUGH, SMOOTH = 1.0, 1.8
 """The power p of pictures as a camera takes them, and of smoothed ones."""
 NOISE = 1e-3
-"""The variance of what windows are not told, rounding among it: it keeps the weights of M small."""
+"""The variance of what windows do not show, rounding among it: it keeps the weights of M small."""
 
 
 class Detail(nn.Module):
@@ -150,9 +150,9 @@ def blurring_matrices(
 def _axis_weights(foveate: Foveate, scales: Sequence[float], pixels: int) -> Tensor:
     """What each pixel of an axis weighs in the windows of these scales, float64 (S, n, pixels)."""
     grid = ScaleGrid.of(*scales)
-    looks = Foveate(grid, foveate.window, antialias=foveate.antialias, blur=foveate.blur)
+    look = Foveate(grid, foveate.window, antialias=foveate.antialias, blur=foveate.blur)
     impulses = torch.eye(pixels, dtype=torch.float64)[:, None, :, None]  # images of one column each
-    return looks(impulses)[:, :, 0, :, 0].permute(1, 2, 0)
+    return look(impulses)[:, :, 0, :, 0].permute(1, 2, 0)
 
 
 def _even(half: float) -> int:
