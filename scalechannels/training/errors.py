@@ -1,6 +1,6 @@
 """Which test images a network got wrong, as a short text for a result file.
 
-Law: what `unpack_errors` reads is what `pack_errors` was given; a text that was changed or cut off is an error,
+Law: what `unpack_errors` reads is what `pack_errors` was given; changed or truncated text is an error,
 for the compressed bits carry a checksum. Of 10,000 images, a text has some 260 characters at 1 % errors and
 never more than 1,700.
 Limit: the images have no names and are counted by eights, so texts can be compared only where the test set is

@@ -110,7 +110,7 @@ class Group:
             processes=self.processes,
             smoothing=[config.training.smoothing for config in self.learners],
             average=[config.training.average for config in self.learners],
-            augmentation=inputs.augmentation,
+            augmentations=inputs.augmentations,
         )
         return model, trainer
 

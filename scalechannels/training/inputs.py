@@ -37,8 +37,8 @@ class Inputs:
 
     resident, labels   (D, N, …) and (D, N), one for each way to look at a set
     of_run     for each run, which of the D is its own
-    windows    whether `resident` has windows, (D, N, S, C, n, n) or, stacked, (D, N, S, n, n, C)
-    augmentation   what is done to a batch in a step
+    windows    whether `resident` has windows, (D, N, S, n, n, C)
+    augmentations   what is done to a batch in a step, in this order
     detail     what blurs the windows that are made in a step, see `Alone`
     """
 
@@ -72,14 +72,10 @@ class Inputs:
         self.resident = self._made(sets)
         self.labels = filled_up([made.labels for made in self._seen(sets)])  # (D, N)
         detail = self._detail()
-        self.detail = detail.to(self.labels.device) if detail is not None and canvases else None
-        parts = {
-            "flips_and_crops": self._flips_and_crops() if canvases else None,
-            "visible": None if canvases else self._visible(sets),
-            "jitter": self._jitter(),
-            "detail": None if canvases else detail,
-        }
-        self.augmentation = Augmentation(**parts).to(self.labels.device)
+        self.detail = detail if canvases else None
+        # A picture ends somewhere before it is made smaller: what repeats its border loses detail as well.
+        steps = [self._flips_and_crops()] if canvases else [self._visible(sets), self._jitter(), detail]
+        self.augmentations = [step.to(self.labels.device) for step in steps if step is not None]
 
     def renew(self, sets: Sequence[ImageSet]) -> None:
         """Put the sets, drawn again, where the first ones are: a captured step reads from there."""
@@ -100,13 +96,9 @@ class Inputs:
         if not self.windows:
             return self._images(sets)
         images, side = sets[0].images, self.foveates[0].window + 2 * self.margin
-        shape = (side, side, images.shape[1]) if self.stacked else (images.shape[1], side, side)
         most = max(len(made) for made in self._seen(sets))
-        self.resident = torch.zeros(
-            *(len(self.set_of), most, len(self.foveates[0].grid), *shape),
-            dtype=self.dtype,
-            device=images.device,
-        )
+        shape = (len(self.set_of), most, len(self.foveates[0].grid), side, side, images.shape[1])
+        self.resident = torch.zeros(shape, dtype=self.dtype, device=images.device)
         self._put_windows(sets)
         return self.resident
 
@@ -115,8 +107,7 @@ class Inputs:
         for foveate, made, windows in zip(self.foveates, self._seen(sets), self.resident, strict=True):
             look = widened(foveate, self.margin).to(windows.device) if self.margin else foveate
             for part, target in zip(made.images.split(256), windows[: len(made)].split(256), strict=True):
-                seen = look(part)  # (b, S, C, n, n)
-                target.copy_(seen.movedim(2, -1) if self.stacked else seen)
+                target.copy_(look(part).movedim(2, -1))
 
     def _images(self, sets: Sequence[ImageSet]) -> Tensor:
         """The images (D, N, C, H, W) in the form that the networks are trained on."""
@@ -144,14 +135,14 @@ class Inputs:
         # The side of the square that holds an object of size 1.
         frame = data.own.object_pixels if data.name == "folder" else foveate.window
         scales = filled_up([made.scales for made in self._seen(sets)])  # (D, N)
-        return Visible(foveate, frame * scales, visible, self.stacked)
+        return Visible(foveate, frame * scales, visible)
 
     def _jitter(self) -> nn.Module | None:
         if not self.margin:
             return None
         from scalechannels.training.augment.jitter import Jitter
 
-        return Jitter([config.training.jitter for config in self.configs], self.stacked)
+        return Jitter([config.training.jitter for config in self.configs])
 
     def _detail(self) -> nn.Module | None:
         detail = [config.training.detail for config in self.configs]
@@ -161,42 +152,13 @@ class Inputs:
 
         smooth = self.configs[0].data.name != "cifar10"  # digits are blurred in proportion to their size
         foveates = [self.foveates[way] for way in self.of_run]
-        return Detail(foveates, detail, smooth=smooth, channels_last=self.stacked)
+        return Detail(foveates, detail, smooth=smooth).to(self.labels.device)
 
     def _flips_and_crops(self) -> nn.Module:
         from scalechannels.training.augment.flips_and_crops import FlipsAndCrops
 
         training, foveate = self.configs[0].training, self.foveates[0] if self.foveates else None
         return FlipsAndCrops(foveate, flips=training.flips, crops=training.crops, visible=training.visible)
-
-
-class Augmentation(nn.Module):
-    """What is done to a batch (R, B, …) in a step, in this order; None for what no run asks for.
-
-    A picture ends somewhere before it is made smaller, so `detail` follows `visible`: what repeats the border
-    then has lost as much.
-    """
-
-    def __init__(
-        self,
-        flips_and_crops: nn.Module | None = None,
-        visible: nn.Module | None = None,
-        jitter: nn.Module | None = None,
-        detail: nn.Module | None = None,
-    ) -> None:
-        super().__init__()
-        self.flips_and_crops, self.visible = flips_and_crops, visible
-        self.jitter, self.detail = jitter, detail
-
-    def forward(self, batch: Tensor, data: Tensor, images: Tensor) -> Tensor:
-        """`data` (R, 1) and `images` (R, B) say which images these are."""
-        if self.flips_and_crops is not None:
-            batch = self.flips_and_crops(batch)
-        if self.visible is not None:
-            batch = self.visible(batch, data, images)
-        if self.jitter is not None:
-            batch = self.jitter(batch)
-        return batch if self.detail is None else self.detail(batch)
 
 
 class Alone(nn.Module):
@@ -212,12 +174,12 @@ class Alone(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         network: Any = self.network
-        if self.windows:
-            return network.from_stack(inputs[0])[None]
-        if self.detail is not None and self.training:
-            windows = self.detail(network.foveate(inputs[0])[None])[0]
-            return network.from_stack(windows)[None]
-        return network(inputs[0])[None]
+        if not self.windows and (self.detail is None or not self.training):
+            return network(inputs[0])[None]
+        windows = inputs
+        if self.detail is not None:
+            windows = self.detail(network.foveate(inputs[0]).movedim(2, -1)[None])
+        return network.from_stack(windows[0].movedim(-1, 2).contiguous())[None]
 
 
 def makes_canvases(config: RunConfig) -> bool:

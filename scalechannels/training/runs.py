@@ -96,7 +96,7 @@ class Run:
                 os.replace(path, self.folder / PREVIOUS)
 
     def checkpoints(self) -> list[Checkpoint]:
-        """What can be resumed from: the last epoch's state, then the one before it; empty before the first."""
+        """What can be resumed from: the last epoch's state, then the one before; empty before the first."""
         paths = (self.folder / CHECKPOINT, self.folder / PREVIOUS)
         return [self._read(path) for path in paths if path.exists()]
 

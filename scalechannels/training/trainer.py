@@ -23,7 +23,7 @@ class Trainer:
     data_of    for each run, which of the D data sets it is trained on
     smoothing  the share of the target that is spread over all classes, of all runs or one for each
     average    the decay, per step, of a moving average of all that the model holds, likewise; 0 for none
-    augmentation   what is done to a batch before, its parts by themselves in `torch.compile`
+    augmentations   what is done to a batch before, one after the other, see `augment`
 
     Runs do not see each other: the loss is a sum over runs, and Adam works element by element.
     """
@@ -40,16 +40,15 @@ class Trainer:
         processes: Processes | None = None,
         smoothing: float | Sequence[float] = 0.0,
         average: float | Sequence[float] = 0.0,
-        augmentation: nn.Module | None = None,
+        augmentations: Sequence[nn.Module] = (),
     ) -> None:
         if compiled:
             torch.compiler.reset()  # it gives up, with a mere warning, on the ninth shape of one function
         self.model, self.inputs, self.labels = model.train(), inputs, labels
         self.device, self.precision = inputs.device, precision
-        self.augmentation = augmentation
-        if compiled and augmentation is not None:
-            for part in augmentation.children():
-                part.compile()
+        self.augmentations = augmentations
+        for augmentation in augmentations if compiled else ():
+            augmentation.compile()
         self.smoothing, decay = (
             torch.tensor(value, device=self.device).expand(len(data_of)) for value in (smoothing, average)
         )  # (R,)
@@ -131,8 +130,8 @@ class Trainer:
         assert self.order is not None
         chosen = self.order.index_select(1, self.place)[:, 0]  # (R, B)
         inputs = self.inputs[self.data_of, chosen]
-        if self.augmentation is not None:
-            inputs = self.augmentation(inputs, self.data_of, chosen)
+        for augmentation in self.augmentations:
+            inputs = augmentation(inputs, self.data_of, chosen)
         self.learn(inputs, self.labels[self.data_of, chosen])
 
     def learn(self, inputs: Tensor, labels: Tensor) -> None:

@@ -66,8 +66,8 @@ def on_host(values, *, device=None, made=torch.tensor, **options) -> Tensor:
 
 def without_device(trainer: Trainer, order: Tensor) -> Trainer:
     """All that a step touches as meta tensors, for those on a GPU: none of them can be read either."""
-    for name in ("model", "called", "augmentation"):
-        setattr(trainer, name, getattr(trainer, name).to("meta"))
+    for module in (trainer.model, trainer.called, *trainer.augmentations):
+        module.to("meta")
     for name in ("inputs", "labels", "data_of", "place", "losses", "smoothing", "failed_at"):
         setattr(trainer, name, getattr(trainer, name).to("meta"))
     trainer.device, trainer.order = torch.device("meta"), order.to("meta")

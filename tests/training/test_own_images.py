@@ -260,7 +260,7 @@ def test_images_are_cut_in_the_measure_of_their_object(tmp_path: Path, name: str
     frames, step = [], Trainer._step
 
     def spy(self: Trainer) -> None:
-        frames.append(self.augmentation.visible.frames)
+        frames.append(self.augmentations[0].frames)
         step(self)
 
     monkeypatch.setattr(Trainer, "_step", spy)

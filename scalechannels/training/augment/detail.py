@@ -49,20 +49,12 @@ class Detail(nn.Module):
     smooth     the images are blurred in proportion to their size, as MNIST Large Scale and the built-in
                digits are: a smaller one is a mere sample of a larger one. Else what falls into one of its
                pixels is averaged, as in rescaled CIFAR-10
-    channels_last  else the windows are (R, B, S, C, n, n)
     """
 
     matrices: Tensor
     counts: Tensor
 
-    def __init__(
-        self,
-        foveates: Sequence[Foveate],
-        detail: Sequence[float],
-        *,
-        smooth: bool,
-        channels_last: bool = True,
-    ) -> None:
+    def __init__(self, foveates: Sequence[Foveate], detail: Sequence[float], *, smooth: bool) -> None:
         super().__init__()
         grid, window = foveates[0].grid, foveates[0].window
         if any(tuple(other.grid) != tuple(grid) or other.window != window for other in foveates):
@@ -80,12 +72,11 @@ class Detail(nn.Module):
             if own and self.touched:
                 scales = list(grid)[: self.touched]
                 matrices[run, 1 : len(own) + 1] = blurring_matrices(foveate, scales, own, smooth)
-        self.channels_last = channels_last
         self.register_buffer("matrices", matrices.float(), persistent=False)
         counts = torch.tensor([len(own) for own in shares])[:, None]  # (R, 1)
         self.register_buffer("counts", counts, persistent=False)
 
-    def forward(self, windows: Tensor) -> Tensor:
+    def forward(self, windows: Tensor, *_: Tensor) -> Tensor:
         return self.blurred(windows, self.drawn(windows))
 
     def drawn(self, windows: Tensor) -> Tensor:
@@ -104,10 +95,9 @@ class Detail(nn.Module):
         # In half precision the weights' errors would be a pattern on what is even.
         kind = windows.dtype if windows.dtype in (torch.float32, torch.float64) else torch.float32
         chosen = chosen.to(kind)
-        equation = "rbsij,rbsjkc,rbslk->rbsilc" if self.channels_last else "rbsij,rbscjk,rbslk->rbscil"
         with torch.autocast(windows.device.type, enabled=False):
-            made = torch.einsum(equation, chosen, seen.to(kind), chosen).to(windows.dtype)
-        return torch.cat([made, windows[:, :, chosen.shape[2] :]], 2)
+            made = torch.einsum("rbsij,rbsjkc,rbslk->rbsilc", chosen, seen.to(kind), chosen)
+        return torch.cat([made.to(windows.dtype), windows[:, :, chosen.shape[2] :]], 2)
 
 
 def coarser_shares(detail: float) -> list[float]:

@@ -46,7 +46,7 @@ class FlipsAndCrops(nn.Module):
         self.flips, self.crops, self.hides = flips, crops, visible < 1
         self.register_buffer("visible", torch.tensor(visible), persistent=False)
 
-    def forward(self, images: Tensor) -> Tensor:
+    def forward(self, images: Tensor, *_: Tensor) -> Tensor:
         flat = images.flatten(0, 1)  # (N, C, H, W), N = R·B
         N, C, height, width = flat.shape
         share = drawn_shares(self.visible, (N,)) if self.hides else None

@@ -32,7 +32,6 @@ class Visible(nn.Module):
     """Crops every second image of windows (R, B, S, n, n, C), each run by its own measure.
 
     foveate    what made the windows
-    channels_last  else they are (R, B, S, C, n, n)
     frames     (D, N): the side of the square that holds each image's object, in image pixels
     visible    for each run the smallest share of that side that stays in the picture; 1 leaves it whole
     """
@@ -41,15 +40,13 @@ class Visible(nn.Module):
     frames: Tensor
     visible: Tensor
 
-    def __init__(
-        self, foveate: Foveate, frames: Tensor, visible: Sequence[float], channels_last: bool = True
-    ) -> None:
+    def __init__(self, foveate: Foveate, frames: Tensor, visible: Sequence[float]) -> None:
         super().__init__()
         if frames.isnan().any():
             raise ValueError("only objects of known size can be cropped, and these images do not have one")
         if foveate.outside == "constant":
             raise ValueError("images are cropped where a window repeats the border or reflects, no constant")
-        self.reflects, self.channels_last = foveate.outside == "reflect", channels_last
+        self.reflects = foveate.outside == "reflect"
         self.register_buffer("scales", torch.tensor(list(foveate.grid), device=frames.device))
         self.register_buffer("frames", frames.float())
         self.register_buffer("visible", torch.tensor(list(visible), device=frames.device)[:, None])  # (R, 1)
@@ -57,9 +54,7 @@ class Visible(nn.Module):
     def forward(self, windows: Tensor, data: Tensor, images: Tensor) -> Tensor:
         """`data` (R, 1) and `images` (R, B) say of which images the windows are."""
         side = drawn_shares(self.visible, images.shape) * self.frames[data, images]  # (R, B)
-        if self.channels_last:
-            return self.cropped(windows, side)
-        return self.cropped(windows.movedim(3, -1), side).movedim(-1, 3)
+        return self.cropped(windows, side)
 
     def cropped(self, windows: Tensor, side: Tensor) -> Tensor:
         """The windows of images (R, B) whose picture has this many pixels along its side."""

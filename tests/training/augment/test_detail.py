@@ -45,14 +45,19 @@ def blobs(size: int, pixel: float) -> torch.Tensor:
     return torch.einsum("bcpy,bcpx->bcyx", rows, columns).float()
 
 
-def made(sampling: dict | None = None, detail=(0.5,), scales=SCALES, smooth=False, **options):
+def made(sampling: dict | None = None, detail=(0.5,), scales=SCALES, smooth=False):
     foveate = Foveate(ScaleGrid.of(*scales), window=28, **(sampling or {}))
-    return foveate, Detail([foveate] * len(detail), detail, smooth=smooth, **options)
+    return foveate, Detail([foveate] * len(detail), detail, smooth=smooth)
+
+
+def last(windows: torch.Tensor) -> torch.Tensor:
+    """Windows (…, C, n, n) as training has them, (…, n, n, C)."""
+    return windows.movedim(-3, -1)
 
 
 def gap_closed(blur: Detail, before: torch.Tensor, wanted: torch.Tensor, share: int) -> list[float]:
     """For each channel: by what share the blurred windows (B, S, C, n, n) are closer."""
-    after = blur.blurred(before[None], torch.full((1, len(before)), share))[0]
+    after = blur.blurred(last(before)[None], torch.full((1, len(before)), share))[0].movedim(-1, 2)
     errors = [(windows - wanted).pow(2).mean((0, 2, 3, 4)).sqrt() for windows in (before, after)]
     return (1 - errors[1] / errors[0]).tolist()
 
@@ -61,7 +66,7 @@ def gap_closed(blur: Detail, before: torch.Tensor, wanted: torch.Tensor, share: 
 @pytest.mark.parametrize("share", [0.5, 2**-0.5, 0.35])
 @pytest.mark.parametrize("smooth", [True, False])
 def test_the_windows_are_those_of_the_smaller_image(sampling, share, smooth) -> None:
-    foveate, blur = made(sampling, (share,), smooth=smooth, channels_last=False)
+    foveate, blur = made(sampling, (share,), smooth=smooth)
     smaller = Foveate(ScaleGrid.of(*(share * sigma for sigma in SCALES)), window=28, **sampling)
     if smooth:
         whole, less = blobs(128, 1.0), blobs(128, 1 / share)
@@ -72,7 +77,7 @@ def test_the_windows_are_those_of_the_smaller_image(sampling, share, smooth) -> 
     touched = [value for value, sigma in zip(closed, SCALES, strict=True) if sigma * share < 1 - 1e-9]
     assert min(touched) > (0.3 if "blur" in sampling else 0.55)  # blurred windows differ less to begin with
     assert sum(touched) / len(touched) > (0.55 if "blur" in sampling else 0.7)
-    other = Detail([foveate], [share], smooth=not smooth, channels_last=False)
+    other = Detail([foveate], [share], smooth=not smooth)
     worse = gap_closed(other, foveate(whole), smaller(less), len(coarser_shares(share)))
     assert sum(worse) < sum(closed)  # which way smaller images are made matters
     assert closed[len(touched) :] == pytest.approx([0] * (len(SCALES) - len(touched)), abs=1e-6)
@@ -106,15 +111,13 @@ def test_what_is_even_stays_even_and_what_keeps_all_pixels_stays_as_it_is(kind) 
     assert float((result - exact).abs().max()) < (0.01 if kind == torch.bfloat16 else 1e-5)
 
 
-def test_the_axes_and_the_layouts_are_treated_alike() -> None:
+def test_the_axes_are_treated_alike() -> None:
     foveate, blur = made()
-    first = Detail([foveate], [0.5], smooth=False, channels_last=False)
-    windows, shares = foveate(noise())[None], torch.tensor([[0, 2, 4]])
-    result = first.blurred(windows, shares)
-    last = blur.blurred(windows.movedim(3, -1), shares).movedim(-1, 3)
-    torch.testing.assert_close(result, last)
-    torch.testing.assert_close(first.blurred(windows.mT, shares).mT, result)
-    torch.testing.assert_close(first.blurred(windows.flip(-1), shares).flip(-1), result, rtol=0, atol=1e-4)
+    windows, shares = last(foveate(noise())[None]), torch.tensor([[0, 2, 4]])
+    result = blur.blurred(windows, shares)
+    torch.testing.assert_close(blur.blurred(windows.transpose(3, 4), shares).transpose(3, 4), result)
+    torch.testing.assert_close(blur.blurred(windows.flip(4), shares).flip(4), result, rtol=0, atol=1e-4)
+    torch.testing.assert_close(blur.blurred(windows.flip(5), shares).flip(5), result)
 
 
 def test_shares_are_a_quarter_of_an_octave_apart_down_to_the_smallest() -> None:
@@ -159,7 +162,7 @@ def test_the_step_is_one_graph_and_computes_the_same_compiled() -> None:
     foveate, blur = made(detail=(0.5, 1.0))
     windows = foveate(noise(8)).movedim(2, -1).expand(2, -1, -1, -1, -1, -1).bfloat16()
     network = fovlse(ScaleGrid.of(0.5, 1, 2), data="cifar10", backbone=ResidualBackbone(2))
-    inside = Detail([network.foveate], [0.5], smooth=False, channels_last=False)
+    inside = Detail([network.foveate], [0.5], smooth=False)
     alone = Alone(network, windows=False, detail=inside)
     canvas = FlipsAndCrops(network.foveate)(torch.rand(1, 4, 3, 32, 32))
     torch.compiler.reset()
@@ -174,8 +177,8 @@ def test_the_step_is_one_graph_and_computes_the_same_compiled() -> None:
 
 def test_no_value_is_looked_at_and_autocast_does_not_round() -> None:
     """What waits for a value cannot be captured; tensors without values tell."""
-    foveate, blur = made(channels_last=False)
-    windows = foveate(noise())[None]
+    foveate, blur = made()
+    windows = last(foveate(noise())[None])
     with torch.autocast("cpu", torch.bfloat16):
         torch.manual_seed(0)
         rounded = blur(windows)
@@ -188,7 +191,7 @@ def test_no_value_is_looked_at_and_autocast_does_not_round() -> None:
 
 def test_windows_made_in_the_step_are_blurred_in_training_alone(monkeypatch) -> None:
     network = fovlse(ScaleGrid.of(0.5, 2), data="cifar10", backbone=ResidualBackbone(2))
-    blur = Detail([network.foveate], [0.5], smooth=False, channels_last=False)
+    blur = Detail([network.foveate], [0.5], smooth=False)
     monkeypatch.setattr(blur, "drawn", lambda windows: torch.full(windows.shape[:2], 4))
     alone = Alone(network, windows=False, detail=blur)
     assert not any("detail" in name for name in alone.state_dict())  # checkpoints need not hold it
@@ -196,13 +199,18 @@ def test_windows_made_in_the_step_are_blurred_in_training_alone(monkeypatch) -> 
     monkeypatch.setattr(network, "from_stack", lambda stack: seen.append(stack) or stack)
     shown = torch.rand(1, 8, 3, 40, 40)
     alone(shown)
-    blurred = blur(network.foveate(shown[0])[None])[0]
+    blurred = blur(last(network.foveate(shown[0]))[None])[0].movedim(-1, 2)
     torch.testing.assert_close(seen.pop(), blurred, rtol=0, atol=1e-4)
     torch.testing.assert_close(alone.eval()(shown)[0], network(shown[0]))
     assert not seen
 
 
 # Whole runs
+
+
+def blurring(trainer: Trainer) -> Detail | None:
+    """What blurs windows that lie in memory."""
+    return next((made for made in trainer.augmentations if isinstance(made, Detail)), None)
 
 
 @pytest.fixture
@@ -223,17 +231,16 @@ def test_runs_lose_detail_each_in_its_own_measure_alone_and_together(tmp_path, s
     configs = [tiny("fovlse"), tiny("fovlse", detail=0.5), tiny("fovlse", detail=0.4, **options)]
     plain, coarse, _ = (weights(trained(config, tmp_path)) for config in configs)
     assert any(not torch.equal(value, coarse[name]) for name, value in plain.items())
-    assert [trainer.augmentation.detail is None for trainer, _ in seen[::10]] == [True, False, False]
+    assert [blurring(trainer) is None for trainer, _ in seen[::10]] == [True, False, False]
     seen.clear()
     fit(configs, tmp_path / "together", device="cpu", together=True, sizes=(1.0,))
     trainer, inputs = seen[0]
     assert len(inputs) == 3
-    assert trainer.augmentation.detail.counts.flatten().tolist() == [0, 4, 6]
-    assert trainer.augmentation.detail.channels_last
+    assert blurring(trainer).counts.flatten().tolist() == [0, 4, 6]
     for run, config in enumerate(configs[1:], start=1):
         foveate = build.build_network(config.resolve(), 1).foveate
         alone = Detail([foveate], [config.training.detail], smooth=True)
-        mine = trainer.augmentation.detail.matrices[run, : alone.matrices.shape[1], : alone.touched]
+        mine = blurring(trainer).matrices[run, : alone.matrices.shape[1], : alone.touched]
         torch.testing.assert_close(mine, alone.matrices[0], rtol=0, atol=1e-5)
 
 
@@ -249,7 +256,7 @@ def test_windows_are_cropped_before_they_are_blurred(tmp_path, seen, monkeypatch
     assert order[:2] == [("crop", 3), ("blur", 3)]
     trainer, inputs = seen[0]
     assert inputs.shape[2] == 3
-    assert trainer.augmentation.detail.touched == 2  # of 1, √2 and 2: those below 2
+    assert blurring(trainer).touched == 2  # of 1, √2 and 2: those below 2
 
 
 @pytest.mark.parametrize("training", [{}, {"flips": True, "visible": 0.5}, {"crops": 2}], ids=str)
@@ -261,10 +268,10 @@ def test_cifar_is_blurred_where_its_windows_are_made(training, cifar, tmp_path, 
     )
     fit([config], tmp_path, device="cpu", sizes=(1.0,))
     trainer, inputs = seen[0]
-    before, in_step = trainer.augmentation.detail, trainer.model.detail
+    before, in_step = blurring(trainer), trainer.model.detail
     assert (before is None, in_step is None) == ((True, False) if training else (False, True))
     blur = in_step or before
-    assert (blur.channels_last, blur.touched) == (False, 2)
+    assert blur.touched == 2
     expected = Detail([trainer.model.network.foveate], [0.5], smooth=False)
     assert torch.equal(blur.matrices, expected.matrices)
     assert inputs.ndim == (5 if training else 6)

@@ -52,12 +52,10 @@ class Case:
         self.networks = [build_network(config) for config in configs]
         for network in self.networks:
             _disturb(network)
-        stacked, single = (Inputs(configs, self.networks, range(R), sets, stacked=on) for on in (True, False))
-        self.inputs, self.windows, self.cached = stacked.resident, single.resident, single.windows
+        made = Inputs(configs, self.networks, range(R), sets, stacked=True)
+        self.inputs, self.cached = made.resident, made.windows
         self.images = torch.stack([made.images for made in sets])  # (R, B, 1, H, W)
-        self.inputs, self.images, self.windows = (
-            tensor.to(dtype) for tensor in (self.inputs, self.images, self.windows)
-        )
+        self.inputs, self.images = self.inputs.to(dtype), self.images.to(dtype)
         self.networks = [network.to(dtype) for network in self.networks]
         self.stack = stack_networks(self.networks, side, side).to(dtype)
 
@@ -65,7 +63,7 @@ class Case:
         network = self.networks[run]
         if self.cached:
             assert isinstance(network, ScaleChannelNetwork)
-            return network.from_stack(self.windows[run])
+            return network.from_stack(self.inputs[run].movedim(-1, 2))
         return network(self.images[run])
 
     def loss(self, logits: torch.Tensor) -> torch.Tensor:
