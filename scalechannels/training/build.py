@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from scalechannels.network import Data, ScaleChannelNetwork, paper_network, swmax
-from scalechannels.plain import PlainNetwork, averaged_over_scales, cnn
+from scalechannels.constructors import Data, cnn, paper_network, swmax
+from scalechannels.network import ScaleChannelNetwork
+from scalechannels.plain import PlainNetwork, averaged_over_scales
 from scalechannels.pooling import POOLS, MaxOverScales
-from scalechannels.saving.pretrained import Network
+from scalechannels.saving.saved_network import Network
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.config import Initialisation, ResolvedRun
 from scalechannels.training.config.network import ResolvedNetwork

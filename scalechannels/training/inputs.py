@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from scalechannels.data.image_set import ImageSet
 from scalechannels.sampling import Foveate
-from scalechannels.saving.pretrained import Network
+from scalechannels.saving.saved_network import Network
 from scalechannels.training.config import ResolvedRun, RunConfig
 
 MEMORY_SHARE = 0.5
