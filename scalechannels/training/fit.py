@@ -17,7 +17,6 @@ from scalechannels.training.datasets import EvaluationSplit, Size
 from scalechannels.training.distributed import joined
 from scalechannels.training.group import Group, How
 from scalechannels.training.progress import tensorboard_writer
-from scalechannels.training.retest import is_tested, retest
 from scalechannels.training.runs import Run
 from scalechannels.training.stacking import can_stack
 
@@ -79,9 +78,12 @@ def fit(
                         trained.train()
                         trained.evaluate(split, sizes)
                         del trained  # before the processes part: its model holds on to their group
-                    for run in done if processes.writes else ():
-                        if not is_tested(run, split, sizes):
-                            retest(run, device, split, sizes, root, stream)
+                    if done and processes.writes:
+                        from scalechannels.training.retest import is_tested, retest
+
+                        for run in done:
+                            if not is_tested(run, split, sizes):
+                                retest(run, device, split, sizes, root, stream)
                 except torch.OutOfMemoryError as error:
                     raise MemoryError(
                         f"out of memory on {device}: give a smaller training.batch, train fewer runs at "

@@ -20,6 +20,8 @@ OF_OWN_IMAGES = (
     *("folder", "checksum", "colour", "validation", "object_size", "reduce"),
     *("pixel_size", "deploy_pixel_sizes", "skip_corrupt", "max_pixels"),
 )
+FIELD = 4
+"""The plain CNN's field, and the frame of test images, in sizes of the object: the paper's 112 for 28."""
 STROKES = 10_000
 """Built-in digits to train on, where no number is given."""
 

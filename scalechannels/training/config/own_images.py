@@ -19,15 +19,13 @@ from typing import TYPE_CHECKING
 
 from scalechannels.data.sizes import OWN_SIZES
 from scalechannels.scales import ScaleGrid
-from scalechannels.training.config.data import DataConfig
+from scalechannels.training.config.data import FIELD, DataConfig
 from scalechannels.training.config.network import NetworkConfig
 from scalechannels.training.config.training import TrainingConfig
 
 if TYPE_CHECKING:
     from scalechannels.data.folder import ImageFolder
 
-FIELD = 4
-"""The plain CNN's field, and the frame of test images, in sizes of the object: the paper's 112 for 28."""
 VALIDATION = 0.25
 STEPS = 600
 MOST_EPOCHS = 100

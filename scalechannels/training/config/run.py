@@ -19,7 +19,6 @@ from scalechannels.scales import ScaleGrid
 from scalechannels.training.config.data import STROKES, DataConfig
 from scalechannels.training.config.network import NetworkConfig, NetworkName, ResolvedNetwork
 from scalechannels.training.config.options import changed, filled, from_dict, read_toml, refuse, to_toml
-from scalechannels.training.config.own_images import chosen_from_images
 from scalechannels.training.config.training import ResolvedTraining, TrainingConfig
 
 
@@ -37,6 +36,8 @@ class RunConfig:
         self._require_combination()
         own, cifar = data.name == "folder", data.name == "cifar10"
         if own:
+            from scalechannels.training.config.own_images import chosen_from_images
+
             data, network, training = chosen_from_images(data, network, training)
         if data.name == "strokes":
             data = filled(DataConfig, data, samples=STROKES)
@@ -80,7 +81,10 @@ class RunConfig:
             for option, is_used in used.items():
                 refuse(is_used, f"training.{option} is for foveated networks, not {name}")
         if cifar:
-            refuse(name == "swmax", "swmax searches over space, which CIFAR-10 does not have; choose another")
+            refuse(
+                name == "swmax",
+                "swmax looks for objects over space, which CIFAR-10 does not have; choose another",
+            )
             if network.backbone == "paper":
                 refuse(network.width > 1, "network.width is not for the paper's backbone of CIFAR-10")
                 refuse(bool(network.dropout), "network.dropout is not for the paper's backbone of CIFAR-10")
