@@ -21,8 +21,8 @@ from benchmarks.measure import environment, options, write
 from scalechannels.data.image_set import ImageSet
 from scalechannels.training.build import build_network
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig
-from scalechannels.training.resident import resident_inputs
-from scalechannels.training.stacking.stacked import stack_networks
+from scalechannels.training.inputs import Inputs
+from scalechannels.training.stacking import stack
 from scalechannels.training.trainer import Trainer, shuffled
 
 PAPER_STEPS = 20 * 50_000 // 16
@@ -37,13 +37,12 @@ def made_trainer(name: str, together: int, device: torch.device, images: int) ->
     labels = torch.randint(10, (images,), device=device)
     pictures = torch.randn(images, 1, 112, 112, device=device)
     data = ImageSet(pictures, labels, torch.ones(images, device=device).double())
-    assert config.training.precision is not None
-    inputs, _ = resident_inputs(networks[:1], [data], config.training.precision, channels_last=True)
+    inputs = Inputs(seeds, networks, [0] * together, [data], stacked=True)
     trainer = Trainer(
-        stack_networks(networks, 112, 112).to(device),
-        inputs,
-        labels[None],
-        [0] * together,
+        stack(networks, 112, 112).to(device),
+        inputs.resident,
+        inputs.labels,
+        inputs.of_run,
         precision=config.training.precision,
         compiled=device.type == "cuda",
     )

@@ -26,13 +26,10 @@ from scalechannels.training.datasets import open_data
 SIZES = {"mnist": (0.5, 2**-0.5, 1.0, 2.0, 4.0), "cifar10": (0.5, 2**-0.5, 1.0, 2**0.5, 2.0)}
 
 
-def met(scales: Tensor, size: float, trained: float, beyond: float = 1.0) -> Tensor:
-    """Which of the channels (S,) show an object of this size as one of them showed those of training.
-
-    beyond   by what factor the channels went further at each end in training
-    """
+def met(scales: Tensor, size: float, trained: float) -> Tensor:
+    """Which of the channels (S,) show an object of this size as one of them showed those of training."""
     relative, known = scales / size, scales / trained
-    return (relative >= known.min() / beyond * 0.999) & (relative <= known.max() * beyond * 1.001)
+    return (relative >= known.min() * 0.999) & (relative <= known.max() * 1.001)
 
 
 def accuracy(logits: Tensor, labels: Tensor) -> float:
@@ -49,14 +46,13 @@ def measure(folder: Path, images: int) -> None:
         raise SystemExit(f"{folder} is a run on {config.data.name}, not on one of {', '.join(SIZES)}")
     (trained,) = config.data.sizes
     data, scales = open_data(config.data), torch.tensor(list(network.grid))
-    beyond = config.network.ratio**config.training.beyond
     print(f"{config.network.name}, trained on size {trained:g} in batches of {config.training.batch}")
     print(f"{'size':>6}{'all channels':>14}{'those met':>11}{'not met':>9}{'loud: met':>12}{'not met':>9}")
     for size in SIZES[config.data.name]:
         test = data.testing(size, "validation")
         parts = [network.channel_logits(part) for part in test.images[:images].split(250)]
         channels, labels = torch.cat(parts), test.labels[:images]  # (N, S, K), (N,)
-        known = met(scales, size, trained, beyond)
+        known = met(scales, size, trained)
         pooled = [accuracy(network.pool_channels(c), labels) for c in (channels, channels[:, known])]
         loud = [float(channels[:, group].sum(1).std(1).mean()) for group in (known, ~known)]
         new = int((~known).sum())

@@ -119,8 +119,9 @@ def scales_of(config: RunConfig) -> list[float]:
 def _run(data: DataConfig, network: NetworkConfig, training: TrainingConfig | None = None) -> RunConfig:
     """The recipe in place of every None, so that equal runs are equal; the precision is the device's."""
     config = RunConfig(data, network, training or TrainingConfig())
-    resolved = config.resolve()
-    return replace(resolved, training=replace(resolved.training, precision=config.training.precision))
+    values = config.resolve().as_dict()
+    values["training"]["precision"] = config.training.precision
+    return RunConfig.from_dict(values)
 
 
 def mnist(name: NetworkName, train: Train | tuple[float, ...], **network: Any) -> RunConfig:

@@ -19,7 +19,7 @@ from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.paper.comparisons import without_errors
 from scalechannels.paper.experiments import EXPERIMENTS, chosen
 from scalechannels.paper.results import PICTURES, RUNS, Results, read_result, store_result
-from scalechannels.training.config import NetworkName, RunConfig
+from scalechannels.training.config import NetworkName, ResolvedRun, RunConfig
 
 TOGETHER = 12
 """At most so many runs are trained as one."""
@@ -158,7 +158,7 @@ def _fault(run: Path, config: RunConfig, wanted: Sequence[tuple[float, float]]) 
     """What is wrong with a run's own files; empty where they are right or not there yet."""
     described, result = run / "config.toml", run / "result.json"
     try:
-        if described.exists() and RunConfig.from_toml(described) != config:
+        if described.exists() and ResolvedRun.from_toml(described) != config:
             return f"{described} describes another run"
         if result.exists():
             entries = read_result(result, config, wanted)["evaluation"]["sizes"]

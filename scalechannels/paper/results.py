@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.files import atomic_path, json_text
 from scalechannels.paper.recipes import Curve, seeded
-from scalechannels.training.config import RunConfig
+from scalechannels.training.config import ResolvedRun, RunConfig
 
 if TYPE_CHECKING:
     import numpy as np
@@ -161,7 +161,7 @@ def read_result(path: Path, config: RunConfig, tested: Iterable[tuple[float, flo
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ResultError(f"{path} is damaged: {error}") from error
     try:
-        found = RunConfig.from_dict(values["config"])
+        found = ResolvedRun.from_dict(values["config"])
         evaluation, history = values["evaluation"], values["history"]
         entries = {_key(entry["size"]): entry for entry in evaluation["sizes"]}
         accuracies = [float(entry["accuracy"]) for entry in entries.values()]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scalechannels.files import atomic_path
 from scalechannels.report.own_images import curves_of, own_images_page, verdict
-from scalechannels.training.config import RunConfig
+from scalechannels.training.config import ResolvedRun
 
 if TYPE_CHECKING:
     from scalechannels.training.runs import Run
@@ -51,10 +51,10 @@ def gathered(runs: dict[str, Run]) -> dict[str, Any]:
     """All that the report says, from the results of runs on the same images."""
     import torch
 
+    from scalechannels.backbones.sized import multiplications
     from scalechannels.training.build import build_network
+    from scalechannels.training.config.own_images import factors
     from scalechannels.training.datasets import open_data
-    from scalechannels.training.own_images import factors
-    from scalechannels.training.own_network import multiplications, training_scale
 
     first = next(iter(runs.values()))
     config = first.config
@@ -76,7 +76,7 @@ def gathered(runs: dict[str, Run]) -> dict[str, Any]:
         },
         "factors": list(factors(config.data)),
         "grid": list(seen.grid),  # one scale alone for the plain CNN
-        "training_scale": training_scale(config),
+        "training_scale": config.training_scale,
         "window": seen.backbone.window,
         "multiplications": {
             name: len(network.grid) * multiplications(network.backbone) for name, network in networks.items()
@@ -85,7 +85,7 @@ def gathered(runs: dict[str, Run]) -> dict[str, Any]:
     }
 
 
-def _examples(config: RunConfig) -> list[tuple[Any, float]]:
+def _examples(config: ResolvedRun) -> list[tuple[Any, float]]:
     """For each power of two, some test images one below the other, in the plain CNN's field."""
     import torch
 

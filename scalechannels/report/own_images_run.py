@@ -12,7 +12,7 @@ from typing import Any
 from scalechannels.report.own_images import CHANNELS, PLAIN, columns_of
 from scalechannels.report.own_images_result import REPORT, write_report
 from scalechannels.report.text import size_name
-from scalechannels.training.config import RunConfig
+from scalechannels.training.config import ResolvedRun, RunConfig
 
 
 def train_own_images(
@@ -21,8 +21,9 @@ def train_own_images(
     """Train, test and report; the report's path. `options` are those of `fit`."""
     import torch
 
+    from scalechannels.training.datasets import default_sizes
     from scalechannels.training.fit import fit
-    from scalechannels.training.retest import default_sizes, is_tested
+    from scalechannels.training.retest import is_tested
     from scalechannels.training.runs import Run
 
     # Given to both runs, so that the report has the same sizes of both, whatever they were tested on before.
@@ -62,10 +63,10 @@ def train_own_images(
     return folder / REPORT
 
 
-def described(config: RunConfig) -> str:
+def described(config: ResolvedRun) -> str:
     """What was found and chosen, before it is trained on."""
     from scalechannels.scales import ScaleGrid
-    from scalechannels.training.own_network import FIELD, training_scale
+    from scalechannels.training.config.data import FIELD
 
     data, network = config.data, config.network
     assert data.reduce is not None
@@ -73,7 +74,7 @@ def described(config: RunConfig) -> str:
     assert network.low is not None
     assert network.high is not None
     grid = ScaleGrid(network.low, network.high, ratio=network.ratio)
-    own = training_scale(config)
+    own = config.training_scale
     reduction = f", made {data.reduce} times smaller" if data.reduce > 1 else ""
     seen = (
         f"no channels, one window of {FIELD * network.window} pixels"

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import nn
 
-from scalechannels.backbones.paper import CifarBackbone, ConvBackbone
-from scalechannels.backbones.residual import ResidualBackbone
-from scalechannels.constructors import Data, PaperOptions, cnn, fovavg, fovconc, fovlse, fovmax, swmax
+from scalechannels.constructors import Data, cnn, paper_network, swmax
+from scalechannels.network import ScaleChannelNetwork
 from scalechannels.plain import PlainNetwork, averaged_over_scales
+from scalechannels.pooling import POOLS, MaxOverScales
 from scalechannels.saving.saved_network import Network
 from scalechannels.scales import ScaleGrid
-from scalechannels.training.config import Initialisation, RunConfig
-from scalechannels.training.own_network import own_network
+from scalechannels.training.config import Initialisation, ResolvedRun
+from scalechannels.training.config.data import FIELD
+from scalechannels.training.config.network import ResolvedNetwork
 
 RESIDUAL_FEATURES = 32
 """Of the residual backbone's first convolution, at the width 1."""
 
 
-def build_network(config: RunConfig, channels: int | None = None, classes: int = 10) -> Network:
+def build_network(config: ResolvedRun, channels: int | None = None, classes: int = 10) -> Network:
     """The network of a resolved configuration, its weights drawn from the training's seed."""
     network = config.network
     with torch.random.fork_rng(devices=[]):
@@ -31,7 +33,7 @@ def build_network(config: RunConfig, channels: int | None = None, classes: int =
             _initialise(made, network.initialisation)
     for module in made.modules():
         if isinstance(module, nn.Dropout):
-            module.p = network.dropout or 0.0
+            module.p = network.dropout
     return made
 
 
@@ -46,42 +48,37 @@ def _initialise(network: Network, how: Initialisation) -> None:
                 nn.init.zeros_(module.bias)
 
 
-def tested_network(config: RunConfig, trained: Network) -> Network:
+def tested_network(config: ResolvedRun, trained: Network) -> Network:
     """What is evaluated and kept of a run: the trained network as it is to be tested.
 
     So with all channels where one was trained, with shifted windows, or averaged over scales.
     """
     if config.network.average_scales:
         assert isinstance(trained, PlainNetwork)
-        sizes = ScaleGrid(config.network.low or 1, config.network.high or 1, ratio=config.network.ratio)
-        return averaged_over_scales(trained, sizes, config.data.sizes[0])
+        return averaged_over_scales(trained, _grid(config.network), config.data.sizes[0])
     if config.network.pretrained is None and not config.network.shifts:
         return trained
-    backbone = trained.backbone
-    assert isinstance(backbone, ConvBackbone | CifarBackbone | ResidualBackbone)
+    backbone: Any = trained.backbone
     whole = replace(config, network=replace(config.network, pretrained=None))
     made = build_network(whole, backbone.channels, backbone.classes)
     made.load_state_dict(trained.state_dict())  # the channels share all weights, so they are the same
     return made.to(next(trained.parameters()).device)
 
 
-def _build(config: RunConfig, channels: int | None, classes: int) -> Network:
+def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
     network = config.network
     if config.data.name == "folder":
-        return own_network(config, channels, classes)
+        return _for_own_images(config, channels, classes)
     data: Data = "cifar10" if config.data.name == "cifar10" else "mnist"
-    backbone: ResidualBackbone | None = None
+    backbone: nn.Module | None = None
     if network.backbone == "residual":
-        backbone = ResidualBackbone(
-            RESIDUAL_FEATURES * network.width, channels=channels or 3, classes=classes
-        )
+        from scalechannels.backbones.residual import ResidualBackbone
+
+        features = RESIDUAL_FEATURES * network.width
+        backbone = ResidualBackbone(features, channels=channels or 3, classes=classes)
     if network.name == "cnn":
         return PlainNetwork(backbone) if backbone else cnn(data=data, channels=channels, classes=classes)
-    if network.low is None or network.high is None:
-        raise ValueError("resolve the configuration first")
-    grid = ScaleGrid(network.low, network.high, ratio=network.ratio)
-    if network.pretrained is not None:
-        grid = ScaleGrid.of(network.pretrained)
+    grid = _grid(network) if network.pretrained is None else ScaleGrid.of(network.pretrained)
     if network.name == "swmax":
         return swmax(
             grid,
@@ -92,18 +89,42 @@ def _build(config: RunConfig, channels: int | None, classes: int) -> Network:
             centred=bool(network.centred),
             drop_features=bool(network.drop_features),
         )
-    options: PaperOptions = {
-        "data": data,
-        "classes": classes,
-        "antialias": network.antialias,
-        "blur": network.blur,
-        "shifts": network.shifts,
-    }
-    if backbone is not None:
-        options["backbone"] = backbone
-    else:
-        options["width"] = network.width
-        if channels is not None:
-            options["channels"] = channels
-    constructor = {"fovavg": fovavg, "fovmax": fovmax, "fovlse": fovlse, "fovconc": fovconc}[network.name]
-    return constructor(grid, **options)
+    return paper_network(
+        grid,
+        POOLS[network.name].over(len(grid), classes),
+        data=data,
+        channels=None if backbone else channels,
+        classes=classes,
+        antialias=network.antialias,
+        blur=network.blur,
+        shifts=network.shifts,
+        width=1 if backbone else network.width,
+        backbone=backbone,
+    )
+
+
+def _for_own_images(config: ResolvedRun, channels: int | None, classes: int) -> ScaleChannelNetwork:
+    """Scale channels, or beside them a plain CNN that costs as much. Windows are always anti-aliased.
+
+    The plain CNN has one window, four times as wide as a channel's, at the resolution at which the channel of
+    the training size sees an object. Its features are widened or narrowed until it needs as many
+    multiplications as all channels together.
+    """
+    from scalechannels.backbones.sized import equal_cost_backbone, multiplications, sized_backbone
+
+    network, window, grid = config.network, config.window, _grid(config.network)
+    channels = channels or (1 if config.data.own.colour == "grey" else 3)
+    backbone = sized_backbone(window, channels, classes)
+    if network.name == "cnn":
+        cost = len(grid) * multiplications(backbone)
+        plain = equal_cost_backbone(FIELD * window, channels, classes, cost)
+        single = ScaleGrid.of(config.training_scale)
+        return ScaleChannelNetwork(plain, single, MaxOverScales(), FIELD * window, antialias=True)
+    pool = POOLS[network.name].over(len(grid), classes)
+    return ScaleChannelNetwork(
+        backbone, grid, pool, window, antialias=True, blur=network.blur, shifts=network.shifts
+    )
+
+
+def _grid(network: ResolvedNetwork) -> ScaleGrid:
+    return ScaleGrid(network.low, network.high, ratio=network.ratio)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 
 from scalechannels.data.image_set import ImageSet
-from scalechannels.data.rescaled_cifar10 import CLASSES as CIFAR_CLASSES
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.training.config import DataConfig
+from scalechannels.training.config.data import STROKES
 
 EvaluationSplit = Literal["validation", "test"]
 Size = float | tuple[float, float]
@@ -39,12 +39,11 @@ class StrokesData:
     classes: tuple[str, ...] = tuple(str(digit) for digit in range(10))
     test_sizes: tuple[float, ...] = MNIST_SIZES
 
-    def __init__(self, config: DataConfig, device: torch.device) -> None:
+    def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:
         self.config, self.device = config, device
 
     def training(self, draw: int = 0) -> ImageSet:
-        assert self.config.samples is not None, "resolve the configuration first"
-        return self._make(self.config.samples, self.config.scale, "train", draw)
+        return self._make(self.config.samples or STROKES, self.config.scale, "train", draw)
 
     def testing(self, size: Size, split: EvaluationSplit) -> ImageSet:
         return self._make(STROKES_TEST, size, split)
@@ -74,65 +73,61 @@ class MnistData:
     test_sizes: tuple[float, ...] = MNIST_SIZES
 
     def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:
-        from scalechannels.data.mnist_large_scale import MnistLargeScale
+        from scalechannels.data.mnist_large_scale import LargeScaleSpec, MnistLargeScale
 
-        self.config, self.maker = config, MnistLargeScale(root, device=device)
+        self.config, self.maker, self.spec = config, MnistLargeScale(root, device=device), LargeScaleSpec
 
     def training(self, draw: int = 0) -> ImageSet:
-        from scalechannels.data.mnist_large_scale import LargeScaleSpec
-
         config = self.config
-        seed = (
-            config.seed + draw * NEXT_DRAW
-        )  # which would choose other samples, too: redraw is for all of them
-        return self.maker.make(LargeScaleSpec("train", config.scale, seed, config.samples))
+        seed = config.seed + draw * NEXT_DRAW  # other samples, too: redraw is for all of them
+        return self.maker.make(self.spec("train", config.scale, seed, config.samples))
 
     def testing(self, size: Size, split: EvaluationSplit) -> ImageSet:
-        from scalechannels.data.mnist_large_scale import LargeScaleSpec
-
-        return self.maker.make(LargeScaleSpec(split, size, self.config.seed))
+        return self.maker.make(self.spec(split, size, self.config.seed))
 
 
 class CifarData:
     """CIFAR-10, rescaled for testing."""
 
-    classes: tuple[str, ...] = CIFAR_CLASSES
     test_sizes: tuple[float, ...] = CIFAR_SIZES
 
     def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:
-        from scalechannels.data.rescaled_cifar10 import RescaledCifar10
+        from scalechannels.data.rescaled_cifar10 import CLASSES, RescaledCifar10, RescaledCifar10Spec
 
-        self.config, self.maker = config, RescaledCifar10(root, device=device)
+        self.classes: tuple[str, ...] = CLASSES
+        self.config, self.maker, self.spec = config, RescaledCifar10(root, device=device), RescaledCifar10Spec
 
     def training(self, draw: int = 0) -> ImageSet:
-        from scalechannels.data.rescaled_cifar10 import RescaledCifar10Spec
-
-        return self.maker.make(RescaledCifar10Spec("train", hold_out=self.config.hold_out))
+        return self.maker.make(self.spec("train", hold_out=self.config.hold_out))
 
     def testing(self, size: Size, split: EvaluationSplit) -> ImageSet:
-        from scalechannels.data.rescaled_cifar10 import RescaledCifar10Spec
-
         if isinstance(size, tuple):
             raise ValueError(f"rescaled CIFAR-10 is tested at single sizes, got the range {size}")
-        return self.maker.make(RescaledCifar10Spec(split, size, hold_out=self.config.hold_out))
+        return self.maker.make(self.spec(split, size, hold_out=self.config.hold_out))
+
+
+def _kind(config: DataConfig) -> Any:
+    if config.name == "folder":
+        from scalechannels.training.own_images import FolderData
+
+        return FolderData
+    return {"strokes": StrokesData, "mnist": MnistData, "cifar10": CifarData}[config.name]
 
 
 def open_data(config: DataConfig, device: torch.device | str = "cpu", root: Path | None = None) -> DataSets:
     """The data sets of a configuration, made on the device; `root` is where downloads are looked for."""
-    device = torch.device(device)
-    if config.name == "strokes":
-        return StrokesData(config, device)
-    if config.name == "mnist":
-        return MnistData(config, device, root)
-    if config.name == "folder":
-        from scalechannels.training.own_images import FolderData
+    made: DataSets = _kind(config)(config, torch.device(device), root)
+    return made
 
-        return FolderData(config, device)
-    return CifarData(config, device, root)
+
+def default_sizes(config: DataConfig) -> tuple[float, ...]:
+    """The sizes that a data set is tested at where none are given, without reading its files."""
+    sizes: tuple[float, ...] = _kind(config).test_sizes
+    return sizes
 
 
 def require_labels(labels: torch.Tensor, classes: int) -> None:
-    """A clear error for labels that a network of so many classes cannot learn or be tested with."""
+    """A clear error for labels that a network of so many classes cannot be trained or tested on."""
     if classes < 2:
         raise ValueError(f"at least two classes are needed, got {classes}")
     if not len(labels):

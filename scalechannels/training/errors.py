@@ -1,6 +1,6 @@
 """Which test images a network got wrong, as a short text for a result file.
 
-Law: what `unpack_errors` reads is what `pack_errors` was given; a text that was changed or cut is an error,
+Law: what `unpack_errors` reads is what `pack_errors` was given; changed or truncated text is an error,
 for the compressed bits carry a checksum. Of 10,000 images, a text has some 260 characters at 1 % errors and
 never more than 1,700.
 Limit: the images have no names and are counted by eights, so texts can be compared only where the test set is
@@ -41,7 +41,7 @@ def unpack_errors(text: str, images: int) -> np.ndarray:
     length = -(-images // 8)
     try:
         stream = zlib.decompressobj()
-        # One byte more than expected is enough to tell: damaged text must not fill the memory.
+        # One byte more than expected is enough to know: damaged text must not fill the memory.
         packed = stream.decompress(base64.b64decode(text, validate=True), length + 1)
     except (binascii.Error, zlib.error, ValueError, TypeError) as error:
         raise ValueError(f"errors are damaged, not what pack_errors writes: {error}") from error

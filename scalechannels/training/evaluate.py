@@ -1,18 +1,19 @@
-"""Accuracy against size: the figure that scale-channel networks are about."""
+"""Accuracy against size: what scale-channel networks are about."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
 
 from scalechannels.data.image_set import ImageSet
 from scalechannels.network import Explanation
-from scalechannels.training.datasets import Size, require_labels
+from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, require_labels
 from scalechannels.training.errors import pack_errors
+from scalechannels.training.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class SizeResult:
     size: Size
     images: int
     accuracy: float
-    """Per cent of the images whose class was found."""
+    """Per cent of the images that were classified correctly."""
     per_class: list[float]
     """The same for each class."""
     confusion: list[list[int]]
@@ -34,16 +35,15 @@ class SizeResult:
 
 
 @torch.inference_mode()
-def evaluate_set(network: nn.Module, data: ImageSet, size: Size, classes: int) -> SizeResult:
+def evaluate_set(network: Any, data: ImageSet, size: Size, classes: int) -> SizeResult:
     """One network, of this library or any other, on one test set that lies on the network's device."""
     network.eval()
-    explain: Any = getattr(network, "explain", None)
+    explain = getattr(network, "explain", None)
     said: Explanation = explain(data.images) if explain else Explanation(network(data.images))
-    logits, contributions = said.logits, said.contributions
-    if logits.shape[1] != classes:
-        raise ValueError(f"the network tells {logits.shape[1]} classes apart, the data has {classes}")
+    if said.logits.shape[1] != classes:
+        raise ValueError(f"the network has {said.logits.shape[1]} classes, the data has {classes}")
     require_labels(data.labels, classes)
-    predicted = logits.argmax(1)
+    predicted = said.logits.argmax(1)
     confusion = torch.bincount(data.labels * classes + predicted, minlength=classes**2).view(classes, classes)
     per_class = 100 * confusion.diagonal().double() / confusion.sum(1).clamp_min(1)
     return SizeResult(
@@ -52,13 +52,13 @@ def evaluate_set(network: nn.Module, data: ImageSet, size: Size, classes: int) -
         100 * float((predicted == data.labels).double().mean()),
         per_class.tolist(),
         confusion.tolist(),
-        None if contributions is None else contributions.double().mean(0).tolist(),
+        None if said.contributions is None else said.contributions.double().mean(0).tolist(),
         pack_errors(predicted != data.labels),
     )
 
 
 def evaluate(
-    network: nn.Module,
+    network: Any,
     testing: Callable[[Size], ImageSet],
     sizes: Iterable[Size],
     classes: int,
@@ -75,3 +75,24 @@ def evaluate(
 
 def as_json(results: Sequence[SizeResult], split: str) -> dict[str, Any]:
     return {"split": split, "sizes": [asdict(result) for result in results]}
+
+
+def evaluation(
+    name: str,
+    network: Any,
+    data: DataSets,
+    device: torch.device,
+    split: EvaluationSplit,
+    sizes: Sequence[Size] | None,
+) -> dict[str, Any]:
+    """What a run's result says of the network, which lies on the device, at these sizes or the data's own."""
+    asked: Sequence[Size] = data.test_sizes if sizes is None else sizes
+    with Progress(f"evaluating {name}", True) as progress:
+        results = evaluate(
+            network,
+            lambda size: data.testing(size, split).to(device),
+            asked,
+            len(data.classes),
+            partial(progress.tested, count=len(asked)),
+        )
+    return as_json(results, split)

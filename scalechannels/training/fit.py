@@ -1,4 +1,4 @@
-"""fit: train the runs of a list until each is done, going on where an earlier process stopped.
+"""fit: train the runs of a list until each is done, resuming where an earlier process stopped.
 
 On a GPU runs of one shape are trained together (see `stacked`); on a CPU one after the other.
 """
@@ -12,14 +12,13 @@ from pathlib import Path
 import torch
 
 from scalechannels.training.build import build_network
-from scalechannels.training.config import RunConfig
+from scalechannels.training.config import ResolvedRun, RunConfig
 from scalechannels.training.datasets import EvaluationSplit, Size
 from scalechannels.training.distributed import joined
-from scalechannels.training.group import How, Session
+from scalechannels.training.group import Group, How
 from scalechannels.training.progress import tensorboard_writer
-from scalechannels.training.retest import is_tested, retest
 from scalechannels.training.runs import Run
-from scalechannels.training.stacking.stacked import can_stack
+from scalechannels.training.stacking import can_stack
 
 
 def fit(
@@ -37,7 +36,7 @@ def fit(
 ) -> list[Run]:
     """Train, evaluate and save each run under `folder`; those that are done are left as they are.
 
-    A run that is done but was not tested on this split and all of these sizes is tested anew, not trained.
+    A run that is done but was not tested on this split and all of these sizes is only tested again.
 
     device     "cuda", "cpu", or None for the GPU where there is one
     root       where downloaded data is looked for
@@ -55,10 +54,10 @@ def fit(
     on_gpu = device.type == "cuda"
     together = on_gpu if together is None else together
     if log:
-        tensorboard_writer()  # a missing TensorBoard is told before any work
+        tensorboard_writer()  # where it is missing, fail before any work
     with joined(device) as processes:
         for config in resolved:
-            processes.require_batch(config.training.batch or 1)
+            processes.require_batch(config.training.batch)
         runs = [Run.open(folder, config) for config in resolved] if processes.writes else []
         processes.wait()
         runs = runs or [Run.open(folder, config) for config in resolved]
@@ -75,13 +74,16 @@ def fit(
                 processes.wait()
                 try:
                     for pending in parts:
-                        session = Session(pending, device, processes, how)
-                        session.train()
-                        session.evaluate(split, sizes)
-                        del session  # before the processes part: its model holds on to their group
-                    for run in done if processes.writes else ():
-                        if not is_tested(run, split, sizes):
-                            retest(run, device, split, sizes, root, stream)
+                        trained = Group(pending, device, processes, how)
+                        trained.train()
+                        trained.evaluate(split, sizes)
+                        del trained  # before the processes part: its model holds on to their group
+                    if done and processes.writes:
+                        from scalechannels.training.retest import is_tested, retest
+
+                        for run in done:
+                            if not is_tested(run, split, sizes):
+                                retest(run, device, split, sizes, root, stream)
                 except torch.OutOfMemoryError as error:
                     raise MemoryError(
                         f"out of memory on {device}: give a smaller training.batch, train fewer runs at "
@@ -92,8 +94,8 @@ def fit(
 
 
 def _groups(runs: Sequence[Run], together: bool) -> list[list[Run]]:
-    """Runs that can be trained as one, see `RunConfig.shape`, or that learn the same weights."""
-    groups: dict[RunConfig, list[Run]] = {}
+    """Runs that can be trained as one, see `RunConfig.shape`, or that train the same weights."""
+    groups: dict[ResolvedRun, list[Run]] = {}
     for run in dict.fromkeys(runs):
         as_one = together and can_stack(build_network(run.config))
         groups.setdefault(run.config.shape if as_one else run.config.learnt, []).append(run)
@@ -101,7 +103,7 @@ def _groups(runs: Sequence[Run], together: bool) -> list[list[Run]]:
 
 
 def _in_step(runs: Sequence[Run]) -> list[list[Run]]:
-    """Runs that have an epoch in common to go on from, so that a new run does not set back older ones."""
+    """Runs that can resume from a common epoch, so that a new run does not set back older ones."""
     parts: list[tuple[set[int], list[Run]]] = []
     for run in runs:
         epochs = {state.epoch for state in run.checkpoints()} or {0}

@@ -5,17 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from scalechannels.backbones.paper import CifarBackbone
-from scalechannels.backbones.residual import ResidualBackbone
+from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.data.image_set import ImageSet
-from scalechannels.training.alone import Alone
+from scalechannels.training import stacking
 from scalechannels.training.build import build_network, tested_network
 from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, open_data, require_labels
 from scalechannels.training.distributed import (
@@ -23,14 +21,11 @@ from scalechannels.training.distributed import (
     with_global_batch_norm,
     without_global_batch_norm,
 )
+from scalechannels.training.evaluate import evaluation
+from scalechannels.training.inputs import Alone, Inputs, require_no_augmentation
 from scalechannels.training.progress import Progress, log_entry
 from scalechannels.training.runs import Checkpoint, Run, environment
-from scalechannels.training.stacking.searching import searched
-from scalechannels.training.stacking.stacked import StackedNetwork, can_stack, stack_networks
-from scalechannels.training.streaming import StreamTrainer
-from scalechannels.training.testing import evaluation
 from scalechannels.training.trainer import Trainer, mix, shuffled
-from scalechannels.training.views import Views
 
 
 @dataclass(frozen=True)
@@ -44,7 +39,7 @@ class How:
     log: bool = False
 
 
-class Session:
+class Group:
     """The training of runs that share a shape.
 
     `learners` are the configurations that are trained, each once, and `learner_of` says for each run which of
@@ -60,13 +55,14 @@ class Session:
         self.history: list[list[dict[str, float]]] = [[] for _ in self.learners]
         self.data: list[DataSets] = []
         self.data_of: list[int] = []
-        self.renew: Callable[[Tensor, Sequence[ImageSet]], None]
+        self.renew: Callable[[Sequence[ImageSet]], None]
+        self.stack: Any = None
         started = time.perf_counter()
         streamed, sets = self._make_sets()
         self.image_size = (sets[0].images.shape[2], sets[0].images.shape[3])
         self.counts = [len(sets[data]) for data in self.data_of]
         for learner in range(len(self.learners)):
-            self._order(learner, 0)  # a batch that is too large is told before any work
+            self._order(learner, 0)  # a batch that is too large fails before any work
         channels, classes = sets[0].images.shape[1], len(self.data[0].classes)
         self.networks = [build_network(config, channels, classes).to(device) for config in self.learners]
         self.model, self.trainer = self._streamed(sets) if streamed else self._resident(sets)
@@ -92,60 +88,39 @@ class Session:
         return streamed, sets
 
     def _resident(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:
-        views = Views(self.learners, self.networks, self.data_of)
-        stacked = self.how.together and can_stack(self.networks[0])
-        if len(self.learners) == 1 and not views.fit_in_memory(sets):
-            self._require_plain(views)
-            stacked = False  # foveated in every step instead
-        inputs, cached = views.inputs(sets, channels_last=stacked)
-        self.renew = partial(views.renew, windows=cached, channels_last=stacked)
-        coarsen = views.coarsen(channels_last=stacked)
-        in_step = coarsen if views.augmented else None  # windows are made there, and coarsened
-        model: nn.Module = (
-            stack_networks(self.networks, *self.image_size).to(self.device)
-            if stacked
-            else Alone(self.networks[0], cached, views.foveate_in_step(), self.training.phases, in_step)
-        )
+        network = self.networks[0]
+        stacked = self.how.together and stacking.can_stack(network)
+        inputs = Inputs(self.learners, self.networks, self.data_of, sets, stacked=stacked)
+        self.renew = inputs.renew
+        if inputs.stacked:
+            self.stack = stacking.stack(self.networks, *self.image_size).to(self.device)
+        model = self.stack or Alone(network, inputs.windows, inputs.detail)
         compiled = self.how.compiled
-        if compiled is None:  # what is not ours may not compile
-            network = self.networks[0]
-            ours = (
-                stacked
-                or network.look == "everywhere"
-                or isinstance(network.backbone, CifarBackbone | ResidualBackbone)
-            )
-            compiled = ours and self.device.type == "cuda"
+        if compiled is None:
+            made_for_it = inputs.stacked or network.look == "everywhere"
+            small = isinstance(network.backbone, ConvBackbone)
+            compiled = self.device.type == "cuda" and (made_for_it or not small)
         trainer = Trainer(
             self._synchronised(model),
-            inputs,
-            views.labels(sets),
-            views.of_run,
-            precision=views.precision,
+            inputs.resident,
+            inputs.labels,
+            inputs.of_run,
+            precision=self.training.precision,
             compiled=compiled,
             processes=self.processes,
-            smoothing=[training.smoothing for training in views.trainings],
-            average=[training.average for training in views.trainings],
-            phases=1 if views.augmented else self.training.phases,
-            augment=views.augment(),
-            cut=views.cut(sets, channels_last=stacked),
-            jitter=views.jitter(channels_last=stacked),
-            coarsen=None if views.augmented else coarsen,
+            smoothing=[config.training.smoothing for config in self.learners],
+            average=[config.training.average for config in self.learners],
+            augmentations=inputs.augmentations,
         )
         return model, trainer
 
-    def _require_plain(self, views: Views) -> None:
-        if not views.plain:
-            raise MemoryError(
-                "training.beyond, phases, visible, detail, jitter, flips and crops are for images or windows "
-                "that lie in memory, and these do not fit; give fewer of them, or a device with more memory"
-            )
-
     def _streamed(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:
-        assert self.training.precision is not None
-        self._require_plain(Views(self.learners, self.networks, [0]))
+        from scalechannels.training.streaming import StreamTrainer
+
+        require_no_augmentation(self.learners[0])
         if self.learners[0].data.redraw:
             raise MemoryError("data.redraw is for images that lie in memory, not for streamed ones")
-        model = Alone(self.networks[0], cached=False)
+        model = Alone(self.networks[0], windows=False)
         trainer = StreamTrainer(
             self._synchronised(model),
             sets[0].dataset(),
@@ -162,8 +137,6 @@ class Session:
         return with_global_batch_norm(model) if self.processes.count > 1 else model
 
     def train(self) -> None:
-        assert self.training.epochs is not None
-        assert self.training.batch is not None
         first = self._resume()
         steps = len(self._order(0, 0))
         label = self.runs[0].config.name if len(self.runs) == 1 else f"{len(self.runs)} runs together"
@@ -179,8 +152,8 @@ class Session:
                     history.append({**entry, "loss": loss})
                 self._save(epoch + 1)
         self.trainer.take_average()
-        if isinstance(self.model, StackedNetwork):
-            self.model.unstack(self.networks)
+        if self.stack is not None:
+            self.stack.unstack(self.networks)
         without_global_batch_norm(self.model)
 
     def _epoch(self, epoch: int, rate: float, progress: Progress) -> tuple[list[float], float]:
@@ -188,9 +161,9 @@ class Session:
             [self._order(learner, epoch) for learner in range(len(self.learners))]
         )  # (R, steps, B)
         if epoch and self.learners[0].data.redraw:
-            self.renew(self.trainer.inputs, [data.training(draw=epoch) for data in self.data])
-        # Dropout depends on the epoch and the seed of the first that learn together, for all of them: a run
-        # that goes on, with the same ones beside it, draws what it would have drawn.
+            self.renew([data.training(draw=epoch) for data in self.data])
+        # Dropout depends on the epoch and on the seed of the first run of the group, for all of them: a run
+        # that resumes, with the same ones beside it, draws what it would have drawn.
         torch.manual_seed(mix(self.training.seed, epoch) + self.processes.rank)
         started = time.perf_counter()
         losses = self.trainer.epoch(self.processes.share(order), rate, progress.step)
@@ -199,11 +172,10 @@ class Session:
     def _order(self, learner: int, epoch: int) -> Tensor:
         """The images of a learner's epoch: (steps, B)."""
         training = self.learners[learner].training
-        assert training.batch is not None
         return shuffled(self.counts[learner], training.batch, training.seed, epoch, training.images)
 
     def _resume(self) -> int:
-        """Go on from the last epoch that all runs have completed."""
+        """Resume from the last epoch that all runs have completed."""
         found = [{state.epoch: state for state in run.checkpoints()} for run in self.runs]
         common = set.intersection(*(set(states) for states in found))
         if not common:
@@ -237,7 +209,7 @@ class Session:
 
     def _of_runs(self, name: str) -> bool:
         """Whether a tensor of the trainer has the leading axis of runs."""
-        return isinstance(self.model, StackedNetwork) and not name.startswith("adam.step.")
+        return self.stack is not None and not name.startswith("adam.step.")
 
     def evaluate(self, split: EvaluationSplit, sizes: Sequence[Size] | None) -> None:
         if not self.processes.writes:
@@ -246,7 +218,7 @@ class Session:
             started = time.perf_counter()
             data = self.data[self.data_of[learner]]
             network = tested_network(run.config, self.networks[learner]).eval()
-            form = searched(network, *self.image_size)
+            form = stacking.searched(network, *self.image_size)
             found = evaluation(run.config.name, form, data, self.device, split, sizes)
             reduce = run.config.data.reduce or 1
             network.save_pretrained(run.folder, model_card_kwargs={"reduce": reduce} if reduce > 1 else {})

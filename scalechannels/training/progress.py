@@ -5,10 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from scalechannels.training.evaluate import SizeResult
+from typing import Any
 
 
 class Progress:
@@ -58,8 +55,8 @@ class Progress:
     def finished(self, losses: list[float]) -> None:
         self.loss = sum(losses) / len(losses)
 
-    def tested(self, result: SizeResult, count: int) -> None:
-        """One of `count` test sets is done."""
+    def tested(self, result: Any, count: int) -> None:
+        """One of `count` test sets is done, with this SizeResult."""
         if self.bar is not None:
             self._begin(total=count, completed=0)
             sizes = result.size if isinstance(result.size, tuple) else (result.size,)

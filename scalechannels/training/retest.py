@@ -1,4 +1,4 @@
-"""A run that is done, tested anew: on other sizes or another split than those of its result.
+"""A finished run, tested again: on other sizes or another split than those of its result.
 
 Law: the evaluation is what the run would have had if it had been asked for at once; nothing is trained, and
 the old result stays until the new one is complete. Limit: the run's weights must lie in its folder.
@@ -13,22 +13,14 @@ from typing import Any
 
 import torch
 
-from scalechannels.training.config import DataConfig
-from scalechannels.training.datasets import (
-    CifarData,
-    EvaluationSplit,
-    MnistData,
-    Size,
-    StrokesData,
-    open_data,
-)
+from scalechannels.training.datasets import EvaluationSplit, Size, default_sizes, open_data
+from scalechannels.training.evaluate import evaluation
 from scalechannels.training.runs import RESULT, Run, environment
-from scalechannels.training.stacking.searching import searched
-from scalechannels.training.testing import evaluation
+from scalechannels.training.stacking import searched
 
 
 def is_tested(run: Run, split: EvaluationSplit, sizes: Sequence[Size] | None) -> bool:
-    """Whether the result of a done run is on this split, and on all of these sizes or of the data's own.
+    """Whether the result of a finished run is on this split, and on all of these sizes or of the data's own.
 
     Further ones do no harm: what was tested is not thrown away.
     """
@@ -40,23 +32,15 @@ def is_tested(run: Run, split: EvaluationSplit, sizes: Sequence[Size] | None) ->
 
 
 def tested_on(run: Run) -> tuple[str, list[Size]]:
-    """The split and the sizes of a done run's result."""
+    """The split and the sizes of a finished run's result."""
     try:
         evaluation: dict[str, Any] = run.result()["evaluation"]
         sizes = [entry["size"] for entry in evaluation["sizes"]]
         return evaluation["split"], [tuple(size) if isinstance(size, list) else size for size in sizes]
     except (KeyError, TypeError) as error:
         raise ValueError(
-            f"{run.folder / RESULT} is no result of a run (no {error}); remove it to do this run anew"
+            f"{run.folder / RESULT} is no result of a run (no {error}); remove it to do this run again"
         ) from error
-
-
-def default_sizes(data: DataConfig) -> tuple[float, ...]:
-    """The sizes that a data set is tested at where none are given, without a look at its files."""
-    from scalechannels.training.own_images import FolderData
-
-    known = {"strokes": StrokesData, "mnist": MnistData, "cifar10": CifarData, "folder": FolderData}
-    return known[data.name].test_sizes  # type: ignore[attr-defined]
 
 
 def retest(
@@ -67,7 +51,7 @@ def retest(
     root: Path | None = None,
     stream: bool = False,
 ) -> None:
-    """Test a done run anew and replace its result; `stream` keeps the images in main memory."""
+    """Test a finished run again and replace its result; `stream` keeps the images in main memory."""
     from scalechannels.saving.saved_network import load
 
     result = run.result()
@@ -78,7 +62,7 @@ def retest(
         raise ValueError(
             f"{run.folder} was tested on {_named(*tested_on(run))}; to test it on {_named(split, asked)} its "
             f"weights are needed ({error}): put them back, ask for what was tested, or remove "
-            f"{run.folder / RESULT} to train it anew"
+            f"{run.folder / RESULT} to train it again"
         ) from error
     started = time.perf_counter()
     data = open_data(run.config.data, "cpu" if stream else device, root)

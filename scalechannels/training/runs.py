@@ -1,4 +1,4 @@
-"""A run's folder: its identity, what is kept of it, and how it goes on after a kill.
+"""A run's folder: its identity, what is kept of it, and how it resumes after a kill.
 
     runs/fovavg-mnist-tr2-seed0-561110c6/
       config.toml              the resolved configuration; the folder's name ends with its digest
@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from scalechannels.files import atomic_path, locked
-from scalechannels.training.config import RunConfig
+from scalechannels.training.config import ResolvedRun
 from scalechannels.version import __version__
 
 CONFIG, RESULT = "config.toml", "result.json"
@@ -46,11 +46,11 @@ class Checkpoint:
 class Run:
     """A resolved configuration and its folder."""
 
-    config: RunConfig
+    config: ResolvedRun
     folder: Path
 
     @classmethod
-    def open(cls, root: Path | str, config: RunConfig) -> Run:
+    def open(cls, root: Path | str, config: ResolvedRun) -> Run:
         """The run of this configuration under `root`, its folder made on first use."""
         run = cls(config, Path(root) / config.name)
         path = run.folder / CONFIG
@@ -65,7 +65,7 @@ class Run:
                 raise OSError(
                     f"cannot write the run's folder {run.folder}: {error}; choose another folder"
                 ) from error
-        if RunConfig.from_toml(path) != config:
+        if ResolvedRun.from_toml(path) != config:
             raise ValueError(f"{path} describes another run than the folder's name; move the folder away")
         return run
 
@@ -75,7 +75,7 @@ class Run:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Held while training: a second process on the same run is told so at once."""
+        """Held while training: a second process on the same run fails at once."""
         with locked(self.folder, timeout=1):
             yield
 
@@ -96,13 +96,9 @@ class Run:
                 os.replace(path, self.folder / PREVIOUS)
 
     def checkpoints(self) -> list[Checkpoint]:
-        """What can be gone on from: the last epoch's state and the one before it; empty before the first."""
+        """What can be resumed from: the last epoch's state, then the one before; empty before the first."""
         paths = (self.folder / CHECKPOINT, self.folder / PREVIOUS)
         return [self._read(path) for path in paths if path.exists()]
-
-    def checkpoint(self) -> Checkpoint | None:
-        """The last epoch's state, or None before the first."""
-        return next(iter(self.checkpoints()), None)
 
     def _read(self, path: Path) -> Checkpoint:
         from safetensors import SafetensorError, safe_open
@@ -114,7 +110,7 @@ class Run:
             owner = metadata["run"]
             checkpoint = Checkpoint(int(metadata["epoch"]), tensors, json.loads(metadata["history"]))
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is damaged ({error}); remove it to go on from what is left") from error
+            raise ValueError(f"{path} is damaged ({error}); remove it to resume from what is left") from error
         if owner != self.config.name:
             raise ValueError(f"{path} belongs to the run {owner}, not to {self.config.name}; move it away")
         return checkpoint
@@ -131,7 +127,7 @@ class Run:
         try:
             return json.loads(path.read_text(encoding="utf-8"))
         except json.JSONDecodeError as error:
-            raise ValueError(f"{path} is damaged ({error}); remove it to do this run anew") from error
+            raise ValueError(f"{path} is damaged ({error}); remove it to do this run again") from error
 
 
 def environment(device: torch.device) -> dict[str, Any]:

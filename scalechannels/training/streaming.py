@@ -1,4 +1,4 @@
-"""Images that do not fit on the device: they stay where they are, and workers bring them batch by batch."""
+"""Images that do not fit on the device: they stay in main memory, and workers bring them batch by batch."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ class StreamTrainer(Trainer):
         dataset: Dataset[tuple[Tensor, ...]],
         *,
         device: torch.device,
-        workers: int = WORKERS,
         **options: Any,
     ) -> None:
         nothing = torch.empty(1, 0, device=device)
         super().__init__(model, nothing, nothing, [0], **options)
-        self.dataset, self.workers = dataset, workers
+        self.dataset = dataset
 
     def epoch(self, order: Tensor, rate: float, report: Callable[[int], None] | None = None) -> list[float]:
         batches = DataLoader(
             self.dataset,
             batch_sampler=order[0].tolist(),
-            num_workers=self.workers,
+            num_workers=WORKERS,
             pin_memory=self.on_gpu,
             generator=torch.Generator(),  # its own: the workers' seed must not take a number from the dropout
         )

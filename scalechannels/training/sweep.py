@@ -1,10 +1,10 @@
 """Many runs: one after the other here, or each as a task on a Ray cluster.
 
-A run that fails does not stop the others; what failed is told at the end. Started again, a sweep goes on
+A run that fails does not stop the others; failures are reported at the end. Started again, a sweep resumes
 where it stopped: runs that are done are left as they are, and the others continue from their checkpoints.
 
 On a cluster every machine must see the folder of the runs under the same path. A task whose process dies is
-started again, there or elsewhere, and goes on from the last epoch's checkpoint.
+started again, there or elsewhere, and resumes from the last epoch's checkpoint.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def sweep(
     """
     if not configs:
         raise ValueError("a sweep needs at least one run")
-    # Resolved first: what cannot be trained is told before any work, and the same run twice is one.
+    # Resolved first: what cannot be trained fails before any work, and the same run twice is one.
     keys = [(config.resolve("cpu"), config.resolve("cuda")) for config in configs]
     unique = [config for place, config in enumerate(configs) if keys.index(keys[place]) == place]
     say = report or _to_standard_error
@@ -65,7 +65,7 @@ def sweep(
             say(f"{count}/{len(unique)} {failed[-1]}")
     if failed:
         raise RunsFailedError(
-            f"{len(failed)} of {len(unique)} runs failed; start the sweep again to go on from their "
+            f"{len(failed)} of {len(unique)} runs failed; start the sweep again to resume from their "
             "checkpoints:\n" + "\n".join(failed)
         )
     return [done[configs[keys.index(key)]] for key in keys]

@@ -7,10 +7,6 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from scalechannels.training.augment.detail import Coarsen
-from scalechannels.training.augment.flips_and_crops import Augment
-from scalechannels.training.augment.jitter import Jitter
-from scalechannels.training.augment.visible import Cut
 from scalechannels.training.config import Precision
 from scalechannels.training.distributed import Processes
 
@@ -24,16 +20,10 @@ class Trainer:
     model      maps (R, B, …) to logits (R, B, K)
     inputs     (D, N, …): D data sets that runs can share
     labels     (D, N)
-    data_of    for each run, which of the D data sets it learns from
+    data_of    for each run, which of the D data sets it is trained on
     smoothing  the share of the target that is spread over all classes, of all runs or one for each
     average    the decay, per step, of a moving average of all that the model holds, likewise; 0 for none
-    cut        what cuts windows of some images off, see `cutting`
-    jitter     what shifts windows, see `jittering`
-    coarsen    what takes detail from windows of some images, see `coarsening`. It follows the cut: a picture
-               ends somewhere before it is made smaller, and what repeats its border then has lost as much
-    augment    what makes canvases of images, see `augmenting`
-    phases     the inputs (D, N, S · phases, …) hold channels of a finer grid, of which each image shows every
-               `phases`-th, from a random one on: S in all
+    augmentations   what is done to a batch before, one after the other, see `augment`
 
     Runs do not see each other: the loss is a sum over runs, and Adam works element by element.
     """
@@ -50,21 +40,15 @@ class Trainer:
         processes: Processes | None = None,
         smoothing: float | Sequence[float] = 0.0,
         average: float | Sequence[float] = 0.0,
-        phases: int = 1,
-        cut: Cut | None = None,
-        jitter: Jitter | None = None,
-        coarsen: Coarsen | None = None,
-        augment: Augment | None = None,
+        augmentations: Sequence[nn.Module] = (),
     ) -> None:
         if compiled:
             torch.compiler.reset()  # it gives up, with a mere warning, on the ninth shape of one function
         self.model, self.inputs, self.labels = model.train(), inputs, labels
         self.device, self.precision = inputs.device, precision
-        self.phases = phases
-        self.cut = torch.compile(cut) if compiled and cut is not None else cut
-        self.jitter = torch.compile(jitter) if compiled and jitter is not None else jitter
-        self.coarsen = torch.compile(coarsen) if compiled and coarsen is not None else coarsen
-        self.augment = torch.compile(augment) if compiled and augment is not None else augment
+        self.augmentations = augmentations
+        for augmentation in augmentations if compiled else ():
+            augmentation.compile()
         self.smoothing, decay = (
             torch.tensor(value, device=self.device).expand(len(data_of)) for value in (smoothing, average)
         )  # (R,)
@@ -131,7 +115,7 @@ class Trainer:
         failed = int(self.failed_at)
         if failed >= 0:
             raise FloatingPointError(
-                f"the loss was no number at step {failed + 1} of {steps}, at a learning rate of {rate:g}; "
+                f"the loss was not a number at step {failed + 1} of {steps}, at a learning rate of {rate:g}; "
                 "try a smaller training.rate, precision float32, or look for NaN in the images"
             )
         return (self.losses / steps).tolist()
@@ -146,25 +130,9 @@ class Trainer:
         assert self.order is not None
         chosen = self.order.index_select(1, self.place)[:, 0]  # (R, B)
         inputs = self.inputs[self.data_of, chosen]
-        if self.augment is not None:
-            inputs = self.augment(inputs)
-        if self.cut is not None:
-            inputs = self.cut(inputs, self.data_of, chosen)
-        if self.jitter is not None:
-            inputs = self.jitter(inputs)
-        if self.coarsen is not None:
-            inputs = self.coarsen(inputs)  # of all phases: each channel of the finer grid has its matrices
-        if self.phases > 1:
-            inputs = self._one_phase(inputs)
+        for augmentation in self.augmentations:
+            inputs = augmentation(inputs, self.data_of, chosen)
         self.learn(inputs, self.labels[self.data_of, chosen])
-
-    def _one_phase(self, inputs: Tensor) -> Tensor:
-        """Of each image's channels (R, B, S · phases, …), every so many from a random one: (R, B, S, …)."""
-        phases = inputs.unflatten(2, (-1, self.phases)).movedim(3, 2)  # (R, B, phases, S, …)
-        R, B = inputs.shape[:2]
-        phase = torch.randint(self.phases, (R, B), device=self.device)
-        runs, images = (torch.arange(count, device=self.device) for count in (R, B))
-        return phases[runs[:, None], images, phase]
 
     def learn(self, inputs: Tensor, labels: Tensor) -> None:
         """One step on a batch (R, B, …) with its labels (R, B)."""

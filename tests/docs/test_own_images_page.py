@@ -11,10 +11,10 @@ import pytest
 from PIL import Image
 
 from scalechannels import ScaleGrid
+from scalechannels.backbones.sized import multiplications, sized_backbone
 from scalechannels.cli import main
 from scalechannels.commands.train import train
 from scalechannels.training.config import DataConfig, RunConfig
-from scalechannels.training.own_network import multiplications, sized_backbone
 
 DOCS = Path(__file__).parents[2] / "docs"
 TUTORIAL = (DOCS / "own_images.md").read_text(encoding="utf-8")

@@ -228,7 +228,7 @@ configs =""",
     done = torchrun(1, script(tmp_path, interrupted), tmp_path, options)
     assert "interrupted" in done.stderr
     run = Run.open(tmp_path, tiny(**config).resolve())
-    assert run.checkpoint().epoch == 1
+    assert run.checkpoints()[0].epoch == 1
     done = torchrun(2, script(tmp_path, TRAIN), tmp_path, options)
     assert done.returncode == 0, done.stderr
     assert [entry["epoch"] for entry in run.result()["history"]] == [1, 2]

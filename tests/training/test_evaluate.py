@@ -104,7 +104,7 @@ def test_all_sizes_are_tested_and_reported_and_fit_into_json() -> None:
 def test_labels_outside_the_classes_and_a_network_of_other_classes() -> None:
     with pytest.raises(ValueError, match=r"labels lie in 0 to 2, .*got 0 to 7"):
         evaluate_set(Reader(), images_set(labels=torch.tensor([0, 0, 0, 1, 1, 7])), 1.0, 3)
-    with pytest.raises(ValueError, match="4 classes apart, the data has 3"):
+    with pytest.raises(ValueError, match="has 4 classes, the data has 3"):
         evaluate_set(Reader(4), images_set(), 1.0, 3)
 
 

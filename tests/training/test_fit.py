@@ -16,8 +16,7 @@ from helpers.tiny_runs import SIZES, assert_same, tiny, trained, weights
 
 import scalechannels
 from scalechannels.training import fit as fit_module
-from scalechannels.training import group as session
-from scalechannels.training import resident
+from scalechannels.training import group, inputs
 from scalechannels.training.fit import fit
 from scalechannels.training.runs import CHECKPOINT, Run
 from scalechannels.training.trainer import Trainer
@@ -98,7 +97,7 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(tmp_path, monkeypatch, ep
             trained(config, tmp_path / "parts")
     run = Run.open(tmp_path / "parts", config.resolve())
     assert not run.done
-    assert (run.checkpoint().epoch if epochs else run.checkpoint()) == (epochs or None)
+    assert [state.epoch for state in run.checkpoints()][:1] == ([epochs] if epochs else [])
     resumed = trained(config, tmp_path / "parts")
     assert_same(weights(whole), weights(resumed))
     one, other = (
@@ -111,7 +110,7 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(tmp_path, monkeypatch, ep
 
 def test_a_run_killed_while_it_was_evaluated_is_not_trained_again(tmp_path, monkeypatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(session, "evaluation", lambda *_: (_ for _ in ()).throw(Killed))
+        patch.setattr(group, "evaluation", lambda *_: (_ for _ in ()).throw(Killed))
         with pytest.raises(Killed):
             trained(tiny(), tmp_path)
     with monkeypatch.context() as patch:
@@ -123,7 +122,7 @@ def test_a_run_killed_while_it_was_evaluated_is_not_trained_again(tmp_path, monk
 def test_a_finished_run_is_left_alone(tmp_path, monkeypatch) -> None:
     run = trained(tiny(), tmp_path)
     before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in run.folder.iterdir()}
-    monkeypatch.setattr(fit_module, "Session", None)  # nothing may be begun
+    monkeypatch.setattr(fit_module, "Group", None)  # nothing may be begun
     assert trained(tiny(), tmp_path) == run
     assert before == {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in run.folder.iterdir()}
 
@@ -220,11 +219,11 @@ def test_the_same_run_twice_in_a_list_is_one(tmp_path) -> None:
 def test_windows_that_do_not_fit_are_made_in_every_step(tmp_path, monkeypatch) -> None:
     """The same weights to 1e-5: each window is computed from its image alone, whatever the batch."""
     cached = weights(trained(tiny(), tmp_path / "cached"))
-    monkeypatch.setattr(resident, "free_memory", lambda device: 1000)
+    monkeypatch.setattr(inputs, "free_memory", lambda device: 1000)
     seen = []
-    original = session.Alone.forward
+    original = group.Alone.forward
     monkeypatch.setattr(
-        session.Alone, "forward", lambda self, inputs: seen.append(inputs.ndim) or original(self, inputs)
+        group.Alone, "forward", lambda self, given: seen.append(given.ndim) or original(self, given)
     )
     for together in (False, True):
         made = weights(trained(tiny(), tmp_path / f"made {together}", together=together))
@@ -363,8 +362,7 @@ def test_ten_kills_at_random_moments_change_no_bit(tmp_path) -> None:
             process.send_signal(signal.SIGKILL)
             assert process.wait() == -signal.SIGKILL
         assert not run.done
-        checkpoint = run.checkpoint()
-        reached.append(checkpoint.epoch if checkpoint else 0)
+        reached.append(max((state.epoch for state in run.checkpoints()), default=0))
     assert reached == sorted(reached)
     assert 0 < reached[-1] < epochs, reached
     with start(tmp_path / "parts") as process:

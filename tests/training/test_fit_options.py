@@ -7,8 +7,7 @@ import torch
 from helpers.tiny_runs import SIZES, tiny, trained, weights
 
 import scalechannels
-from scalechannels.training import datasets, resident
-from scalechannels.training import group as session
+from scalechannels.training import datasets, group, inputs
 from scalechannels.training.fit import fit
 from scalechannels.training.trainer import Trainer
 
@@ -37,27 +36,9 @@ def test_cut_images_change_what_is_learnt(tmp_path) -> None:
         tiny("cnn", visible=0.5).resolve()
 
 
-def test_a_finer_and_wider_grid_in_training_leaves_the_network_its_own(tmp_path) -> None:
-    config = tiny("fovlse", beyond=1, phases=2, average=0.9, smoothing=0.1)
-    plain, other = trained(tiny("fovlse"), tmp_path), trained(config, tmp_path)
-    network = scalechannels.load(other.folder)
-    assert len(network.grid) == 3
-    assert plain.folder != other.folder
-    assert set(weights(plain)) == set(weights(other))
-    assert other.result()["config"]["training"]["phases"] == 2
-
-
-def test_the_finer_grid_has_the_networks_own_channels_in_its_first_phase() -> None:
-    network = session.build_network(tiny("fovlse").resolve())
-    finer = resident.foveate_finer(network.foveate, 2**0.5, beyond=1, phases=2)
-    assert len(finer.grid) == (3 + 2) * 2
-    torch.testing.assert_close(finer.grid.scales[2:8:2], network.grid.scales)
-    torch.testing.assert_close(finer.grid.scales[1:] / finer.grid.scales[:-1], torch.full((9,), 2**0.25))
-
-
 def test_initialisations_differ_and_have_their_spread() -> None:
     def first(how: str) -> torch.nn.Module:
-        network = session.build_network(tiny("fovlse", network={"initialisation": how}).resolve())
+        network = group.build_network(tiny("fovlse", network={"initialisation": how}).resolve())
         return network.backbone.dense.requires_grad_(False)
 
     inputs, outputs = 512, 100
@@ -102,7 +83,7 @@ def test_windows_that_are_drawn_anew_take_the_place_of_the_first(together, tmp_p
 
     def epoch(self, order, rate, *report):
         seen.append(self.inputs.clone())
-        monkeypatch.setattr(resident, "free_memory", lambda device: 0)
+        monkeypatch.setattr(inputs, "free_memory", lambda device: 0)
         return train(self, order, rate, *report)
 
     monkeypatch.setattr(Trainer, "epoch", epoch)

@@ -25,7 +25,7 @@ def test_a_done_run_is_tested_anew_where_other_sizes_are_asked_for(
     old, learnt = run.result(), weights(run)
     (whole,) = fit([config], tmp_path / "whole", device="cpu", split=split, sizes=sizes)
     with monkeypatch.context() as patch:
-        patch.setattr(fit_module, "Session", None)  # nothing may be trained
+        patch.setattr(fit_module, "Group", None)  # nothing may be trained
         assert fit([config], tmp_path / "first", device="cpu", split=split, sizes=sizes) == [run]
     new = run.result()
     assert new["evaluation"] == whole.result()["evaluation"]

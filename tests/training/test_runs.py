@@ -23,7 +23,7 @@ def test_a_folder_is_named_after_its_configuration_and_holds_it(tmp_path) -> Non
     run, other = opened(tmp_path), opened(tmp_path, seed=1)
     assert run.folder == tmp_path / run.config.name
     assert run.folder != other.folder
-    assert runs.RunConfig.from_toml(run.folder / CONFIG) == run.config
+    assert runs.ResolvedRun.from_toml(run.folder / CONFIG) == run.config
     assert opened(tmp_path) == run
     assert [path.name for path in run.folder.iterdir()] == [CONFIG]
 
@@ -45,11 +45,10 @@ def test_a_file_in_the_place_of_the_folder(tmp_path) -> None:
 
 def test_a_checkpoint_comes_back(tmp_path) -> None:
     run = opened(tmp_path)
-    assert run.checkpoint() is None
+    assert run.checkpoints() == []
     for epoch in (1, 2, 3):
         run.save(state(epoch))
-    newest = run.checkpoint()
-    assert newest is not None
+    newest = run.checkpoints()[0]
     assert (newest.epoch, newest.history) == (3, [{"epoch": 3, "loss": 0.5}])
     assert torch.equal(newest.tensors["weight"], torch.full((2, 3), 3.0))
     assert [found.epoch for found in run.checkpoints()] == [3, 2]
@@ -94,11 +93,11 @@ def test_a_damaged_checkpoint_is_named(tmp_path, damage) -> None:
         path.write_bytes({"cut": whole[:-5], "empty": b"", "text": b"not a checkpoint"}[damage])
     left = path.read_bytes()
     with pytest.raises(ValueError, match=r"is damaged .*remove it") as caught:
-        run.checkpoint()
+        run.checkpoints()
     assert str(path) in str(caught.value)
     assert path.read_bytes() == left
     path.unlink()  # as the message says
-    assert run.checkpoint().epoch == 1
+    assert run.checkpoints()[0].epoch == 1
 
 
 def test_a_checkpoint_of_another_run_is_not_taken(tmp_path) -> None:
@@ -106,7 +105,7 @@ def test_a_checkpoint_of_another_run_is_not_taken(tmp_path) -> None:
     other.save(state(1))
     (run.folder / CHECKPOINT).write_bytes((other.folder / CHECKPOINT).read_bytes())
     with pytest.raises(ValueError, match=f"belongs to the run {other.config.name}"):
-        run.checkpoint()
+        run.checkpoints()
 
 
 def test_a_result_ends_the_run(tmp_path) -> None:
@@ -126,9 +125,9 @@ def test_a_result_ends_the_run(tmp_path) -> None:
 HOLD = """
 import sys
 from pathlib import Path
-from scalechannels.training.runs import Run, RunConfig
+from scalechannels.training.runs import Run, ResolvedRun
 folder = Path(sys.argv[1])
-with Run(RunConfig.from_toml(folder / "config.toml"), folder).exclusive():
+with Run(ResolvedRun.from_toml(folder / "config.toml"), folder).exclusive():
     print("held", flush=True)
     sys.stdin.read()
 """

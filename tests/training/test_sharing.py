@@ -10,7 +10,7 @@ import scalechannels
 from scalechannels.training.datasets import open_data
 from scalechannels.training.errors import pack_errors
 from scalechannels.training.fit import fit
-from scalechannels.training.group import Session
+from scalechannels.training.group import Group
 from scalechannels.training.runs import Run
 from scalechannels.training.trainer import Trainer
 
@@ -114,14 +114,14 @@ def test_what_is_killed_before_the_second_test_goes_on(together, learning, tmp_p
 def test_what_is_killed_while_learning_goes_on(together, learning, tmp_path, monkeypatch) -> None:
     configs = (*PAIRS["shifted"], tiny("fovlse", seed=1)) if together else PAIRS["shifted"]
     whole = fit(configs, tmp_path / "whole", device="cpu", sizes=SIZES, together=together)
-    save = Session._save
+    save = Group._save
 
     def killed(self, epoch):
         save(self, epoch)
         raise KeyboardInterrupt
 
     again = killed_and_gone_on(
-        configs, tmp_path / "killed", together, monkeypatch, Session, "_save", killed, learning
+        configs, tmp_path / "killed", together, monkeypatch, Group, "_save", killed, learning
     )
     assert learning == [len(configs) - 1]
     for run, other in zip(again, whole, strict=True):

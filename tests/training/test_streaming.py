@@ -6,8 +6,9 @@ import pytest
 import torch
 from helpers.tiny_runs import SIZES, tiny, weights
 
-from scalechannels.training import group as session
+from scalechannels.training import group
 from scalechannels.training.fit import fit
+from scalechannels.training.streaming import StreamTrainer
 
 
 def test_a_stream_learns_what_resident_data_teaches(tmp_path) -> None:
@@ -26,7 +27,7 @@ def test_a_stream_learns_what_resident_data_teaches(tmp_path) -> None:
 def test_images_that_do_not_fit_on_the_device_are_streamed(tmp_path, monkeypatch) -> None:
     """Out of memory while the data is made is no end for a single run."""
     places = []
-    original = session.open_data
+    original = group.open_data
 
     def full(data, place, root):
         places.append(str(place))
@@ -34,24 +35,22 @@ def test_images_that_do_not_fit_on_the_device_are_streamed(tmp_path, monkeypatch
             raise torch.OutOfMemoryError("full")
         return original(data, place, root)
 
-    monkeypatch.setattr(session, "open_data", full)
+    monkeypatch.setattr(group, "open_data", full)
     used = []
-    step = session.StreamTrainer.epoch
-    monkeypatch.setattr(
-        session.StreamTrainer, "epoch", lambda self, *args: used.append(1) or step(self, *args)
-    )
+    step = StreamTrainer.epoch
+    monkeypatch.setattr(StreamTrainer, "epoch", lambda self, *args: used.append(1) or step(self, *args))
     assert fit([tiny()], tmp_path, device="cpu", sizes=SIZES)[0].done
     assert places == ["cpu", "cpu"]
     assert used
 
 
 def test_an_epoch_of_a_stream_ends_at_a_loss_that_is_no_number(tmp_path, monkeypatch) -> None:
-    original = session.Session._streamed
+    original = group.Group._streamed
 
     def spoilt(self, sets):
         sets[0].images[0] = float("nan")
         return original(self, sets)
 
-    monkeypatch.setattr(session.Session, "_streamed", spoilt)
+    monkeypatch.setattr(group.Group, "_streamed", spoilt)
     with pytest.raises(FloatingPointError, match=r"step \d+ of \d+"):
         fit([tiny()], tmp_path, device="cpu", sizes=SIZES, stream=True)

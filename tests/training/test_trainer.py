@@ -177,14 +177,6 @@ def test_the_average_follows_the_weights_and_becomes_the_model() -> None:
     torch.testing.assert_close(found.model.weight.detach(), expected)
 
 
-def test_an_image_shows_one_phase_at_random_and_never_a_mixture() -> None:
-    found = trainer(phases=2)
-    channels = torch.arange(6.0).view(1, 1, 6, 1).expand(1, 50, 6, 1)  # S = 3 channels of 2 phases
-    shown = found._one_phase(channels)
-    assert shown.shape == (1, 50, 3, 1)
-    assert {tuple(row) for row in shown[0, :, :, 0].tolist()} == {(0.0, 2.0, 4.0), (1.0, 3.0, 5.0)}
-
-
 def test_each_run_has_its_own_targets_and_average() -> None:
     both = trainer(2, smoothing=[0.2, 0.0], average=[0.0, 0.75])
     both.epoch(orders([3, 4], 0), 1e-2)

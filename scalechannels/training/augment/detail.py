@@ -1,12 +1,12 @@
-"""Objects of fewer pixels than any training image has, made from those that have more: blurred windows.
+"""training.detail: objects of fewer pixels than any training image has, made by blurring those with more.
 
 Tested at half of the training size, channel σ/2 sees the object in its window as channel σ saw it in
-training, but from half as many pixels. No training image looks like that. Coarsening shows it: the windows
-of a training image are turned into those of the picture that was made smaller by a random share f.
+training, but from half as many pixels. No training image looks like that. So the windows of a training image
+are turned into those of the picture that was made smaller by a random share f.
 
-Law: window σ of an image, coarsened by f, is close to window σ·f of the image made smaller by f. Along an
+Law: window σ of an image, blurred for f, is close to window σ·f of the image made smaller by f. Along an
 axis a window is F x of the image's pixels x, and what is wanted is T A x, where A makes the picture smaller
-and T is the window of scale σ·f. So the coarsened window is M F x, with the matrix M that brings it closest
+and T is the window of scale σ·f. So the blurred window is M F x, with the matrix M that brings it closest
 to T A x in the mean over images of covariance C:
 
     M = T A C Fᵀ (F C Fᵀ + NOISE)⁻¹,    its rows then divided by their sums.
@@ -38,56 +38,46 @@ LENGTH = 4.0
 ROUGH, SMOOTH = 1.0, 1.8
 """The power p of pictures as a camera takes them, and of smoothed ones."""
 NOISE = 1e-3
-"""The variance of what windows are not told, rounding among it: it keeps the weights of M small."""
+"""The variance of what windows do not show, rounding among it: it keeps the weights of M small."""
 
 
-class Coarsen(nn.Module):
-    """Takes detail from every second image of windows (R, B, S, n, n, C), each run in its own measure.
+class Detail(nn.Module):
+    """Takes detail from every second image of windows (R, B, S, n, n, C), each run by its own measure.
 
     foveates   for each run what made its windows; they differ in how they are sampled, not in their grid
     detail     for each run the smallest share of the picture's pixels, along its side; 1 leaves all of them
     smooth     the images are blurred in proportion to their size, as MNIST Large Scale and the built-in
                digits are: a smaller one is a mere sample of a larger one. Else what falls into one of its
                pixels is averaged, as in rescaled CIFAR-10
-    channels_last  else the windows are (R, B, S, C, n, n)
     """
 
     matrices: Tensor
     counts: Tensor
 
-    def __init__(
-        self,
-        foveates: Sequence[Foveate],
-        detail: Sequence[float],
-        *,
-        smooth: bool,
-        channels_last: bool = True,
-    ) -> None:
+    def __init__(self, foveates: Sequence[Foveate], detail: Sequence[float], *, smooth: bool) -> None:
         super().__init__()
         grid, window = foveates[0].grid, foveates[0].window
         if any(tuple(other.grid) != tuple(grid) or other.window != window for other in foveates):
-            raise ValueError("runs that are coarsened together have windows of one grid and one size")
+            raise ValueError("runs that are blurred together have windows of one grid and one size")
         smallest = min(detail)
         if not 0 < smallest <= max(detail) <= 1:
             raise ValueError(f"the smallest share of pixels is in (0, 1], got {list(detail)}")
         shares = [coarser_shares(share) for share in detail]
-        # Wider channels stay as they are. One more stands for all of them, where images choose channels.
+        # Wider channels stay as they are.
         self.touched = sum(not _has_all(sigma, smallest) for sigma in grid)
         most = max(map(len, shares))
         matrices = torch.eye(window, dtype=torch.float64)
-        matrices = matrices.repeat(len(detail), most + 1, self.touched + 1, 1, 1)  # (R, K, S', n, n)
+        matrices = matrices.repeat(len(detail), most + 1, self.touched, 1, 1)  # (R, K, S', n, n)
         for run, (foveate, own) in enumerate(zip(foveates, shares, strict=True)):
             if own and self.touched:
                 scales = list(grid)[: self.touched]
-                matrices[run, 1 : len(own) + 1, :-1] = coarsening_matrices(foveate, scales, own, smooth)
-        self.channels_last = channels_last
+                matrices[run, 1 : len(own) + 1] = blurring_matrices(foveate, scales, own, smooth)
         self.register_buffer("matrices", matrices.float(), persistent=False)
         counts = torch.tensor([len(own) for own in shares])[:, None]  # (R, 1)
         self.register_buffer("counts", counts, persistent=False)
 
-    def forward(self, windows: Tensor, channels: Tensor | None = None) -> Tensor:
-        """`channels` (R, B, S): which of the grid each image's windows are, where they are not all of it."""
-        return self.coarsen(windows, self.drawn(windows), channels)
+    def forward(self, windows: Tensor, *_: Tensor) -> Tensor:
+        return self.blurred(windows, self.drawn(windows))
 
     def drawn(self, windows: Tensor) -> Tensor:
         """Which share each image (R, B) keeps: 0, all of it, for every second one, else any of the others."""
@@ -97,21 +87,17 @@ class Coarsen(nn.Module):
         other = torch.minimum(other, self.counts - 1) + 1  # of no other share: 0
         return torch.where(whole, 0, other)
 
-    def coarsen(self, windows: Tensor, share: Tensor, channels: Tensor | None = None) -> Tensor:
+    def blurred(self, windows: Tensor, share: Tensor) -> Tensor:
         """The windows of pictures that keep the share of each number (R, B): 0 for all, then `shares`."""
         run = torch.arange(len(windows), device=windows.device)[:, None]  # (R, 1)
-        if channels is None:
-            chosen = self.matrices[:, :, : self.touched][run, share]  # (R, B, S', n, n)
-        else:
-            chosen = self.matrices[run[..., None], share[..., None], channels.clamp(max=self.touched)]
+        chosen = self.matrices[run, share]  # (R, B, S', n, n)
         seen = windows[:, :, : chosen.shape[2]]
         # In half precision the weights' errors would be a pattern on what is even.
         kind = windows.dtype if windows.dtype in (torch.float32, torch.float64) else torch.float32
         chosen = chosen.to(kind)
-        equation = "rbsij,rbsjkc,rbslk->rbsilc" if self.channels_last else "rbsij,rbscjk,rbslk->rbscil"
         with torch.autocast(windows.device.type, enabled=False):
-            made = torch.einsum(equation, chosen, seen.to(kind), chosen).to(windows.dtype)
-        return torch.cat([made, windows[:, :, chosen.shape[2] :]], 2)
+            made = torch.einsum("rbsij,rbsjkc,rbslk->rbsilc", chosen, seen.to(kind), chosen)
+        return torch.cat([made.to(windows.dtype), windows[:, :, chosen.shape[2] :]], 2)
 
 
 def coarser_shares(detail: float) -> list[float]:
@@ -120,7 +106,7 @@ def coarser_shares(detail: float) -> list[float]:
     return [RATIO**step for step in range(1, steps)] + [detail] * (steps > 0)
 
 
-def coarsening_matrices(
+def blurring_matrices(
     foveate: Foveate, scales: Sequence[float], shares: Sequence[float], smooth: bool
 ) -> Tensor:
     """The matrix M of each share and each scale (see above), float64 (K, S, n, n)."""
@@ -154,9 +140,9 @@ def coarsening_matrices(
 def _axis_weights(foveate: Foveate, scales: Sequence[float], pixels: int) -> Tensor:
     """What each pixel of an axis weighs in the windows of these scales, float64 (S, n, pixels)."""
     grid = ScaleGrid.of(*scales)
-    looks = Foveate(grid, foveate.window, antialias=foveate.antialias, blur=foveate.blur)
+    look = Foveate(grid, foveate.window, antialias=foveate.antialias, blur=foveate.blur)
     impulses = torch.eye(pixels, dtype=torch.float64)[:, None, :, None]  # images of one column each
-    return looks(impulses)[:, :, 0, :, 0].permute(1, 2, 0)
+    return look(impulses)[:, :, 0, :, 0].permute(1, 2, 0)
 
 
 def _even(half: float) -> int:

@@ -1,12 +1,12 @@
-"""Images seen through an index map: shifted, mirrored left to right, cut, and continued by mirroring.
+"""training.flips, training.crops, and training.visible of CIFAR-10: images seen through an index map.
 
 Each image of a step becomes a canvas that is large enough for the widest window. Where a canvas pixel lies
 decides which pixel of the image it shows, along the rows and along the columns by themselves, so that all of
-it is one gather. Canvas and image have the same centre.
+it is one gather. Canvas and image have the same centre; beyond the image the canvas reflects it.
 
 Law: a network that reflects outside sees in the canvas what it would see in the image that was shifted and
-mirrored and then cropped; without any of these, in the image itself. Limit: the cut image has an even number
-of pixels less along each side, so that its edge lies on a pixel.
+flipped and then cropped to its visible part; without any of these, in the image itself. Limit: the visible
+part has an even number of pixels less along each side, so that its edge lies on a pixel.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from scalechannels.scale_space import discrete_gaussian_kernel
 from scalechannels.training.augment.visible import drawn_shares
 
 
-class Augment(nn.Module):
+class FlipsAndCrops(nn.Module):
     """Images (R, B, C, H, W) to canvases (R, B, C, H', W'), other ones each time.
 
     foveate    what will look at the canvas; None for a network that looks at the whole image, whose canvas
                has the image's size
-    flips      mirror every second image left to right
+    flips      flip every second image left to right
     crops      shift by whole pixels, at most so many in each direction
-    visible    cut every second image off beyond a random share of its sides, at least this; 1: none
+    visible    crop every second image to a random share of its sides, at least this; 1 for none
     """
 
     visible: Tensor
@@ -39,22 +39,22 @@ class Augment(nn.Module):
         super().__init__()
         if foveate is not None and foveate.outside != "reflect":
             raise ValueError(
-                f"canvases are continued by mirroring, for windows that reflect outside the image; "
+                f"canvases reflect the image, for windows that reflect outside it; "
                 f"these have outside={foveate.outside!r}"
             )
         self.needed = 0 if foveate is None else _side_seen(foveate)
-        self.flips, self.crops, self.cuts = flips, crops, visible < 1
+        self.flips, self.crops, self.hides = flips, crops, visible < 1
         self.register_buffer("visible", torch.tensor(visible), persistent=False)
 
-    def forward(self, images: Tensor) -> Tensor:
+    def forward(self, images: Tensor, *_: Tensor) -> Tensor:
         flat = images.flatten(0, 1)  # (N, C, H, W), N = R·B
         N, C, height, width = flat.shape
-        share = drawn_shares(self.visible, (N,)) if self.cuts else None
+        share = drawn_shares(self.visible, (N,)) if self.hides else None
         rows = self._seen(height, share, N, images.device)  # (N, H')
         columns = self._seen(width, share, N, images.device)  # (N, W')
         if self.flips:
-            mirrored = torch.rand(N, 1, device=images.device) < 0.5
-            columns = torch.where(mirrored, width - 1 - columns, columns)
+            flipped = torch.rand(N, 1, device=images.device) < 0.5
+            columns = torch.where(flipped, width - 1 - columns, columns)
         number, channel = (torch.arange(count, device=images.device) for count in (N, C))
         canvas = flat[
             number[:, None, None, None],
@@ -69,21 +69,21 @@ class Augment(nn.Module):
         canvas = canvas_side(size, self.needed)
         place = torch.arange(canvas, device=device).expand(count, -1) - (canvas - size) // 2
         if share is not None:
-            place = cut_places(place, size, share, canvas)
+            place = cropped_places(place, size, share, canvas)
         if self.crops:
             place = place + torch.randint(-self.crops, self.crops + 1, (count, 1), device=device)
-        return mirrored_places(place, size)
+        return reflected_places(place, size)
 
 
-def cut_places(place: Tensor, size: int, share: Tensor, canvas: int) -> Tensor:
-    """Places (N, canvas) of an axis of `size` pixels, mirrored into the middle share (N,) of it; ∞: all."""
+def cropped_places(place: Tensor, size: int, share: Tensor, canvas: int) -> Tensor:
+    """Places (N, canvas) of an axis of `size` pixels, reflected into the middle share (N,) of it; ∞: all."""
     lost = ((1 - share) * size / 2).round().clamp(min=(size - canvas) // 2, max=size // 2 - 1)
     lost = lost.long()[:, None]  # pixels on each side; below 0 beyond all of the canvas
-    return mirrored_places(place - lost, size - 2 * lost) + lost
+    return reflected_places(place - lost, size - 2 * lost) + lost
 
 
-def mirrored_places(place: Tensor, size: int | Tensor) -> Tensor:
-    """Whole places brought back into 0 … size − 1 by mirroring, the edge not repeated, as Foveate does it."""
+def reflected_places(place: Tensor, size: int | Tensor) -> Tensor:
+    """Places brought back into 0 … size − 1 by reflection, the edge not repeated, as Foveate does it."""
     last = size - 1
     period = 2 * last + (last == 0)  # a single pixel is its own mirror
     beyond = place.remainder(period) - last

@@ -1,4 +1,4 @@
-"""Windows that are a little off: every channel of every image is shifted by a few pixels of its window.
+"""training.jitter: every window of every image is shifted by a few of its pixels.
 
 Objects are never exactly at the centre, and a shift of one window pixel is one of σ image pixels: coarse
 channels meet it in every image that is not centred to the pixel.
@@ -21,19 +21,18 @@ class Jitter(nn.Module):
     """Windows (R, B, S, n + 2 m, n + 2 m, C) to shifted ones (R, B, S, n, n, C), m the largest shift.
 
     shifts     for each run by how many pixels at most, in each direction; 0 leaves its windows in the middle
-    channels_last  else the windows are (R, B, S, C, n + 2 m, n + 2 m)
     """
 
     shifts: Tensor
 
-    def __init__(self, shifts: Sequence[int], channels_last: bool = True) -> None:
+    def __init__(self, shifts: Sequence[int]) -> None:
         super().__init__()
         if not shifts or min(shifts) < 0:
             raise ValueError(f"shifts are zero or more pixels, one for each run, got {list(shifts)}")
-        self.margin, self.channels_last = max(shifts), channels_last
+        self.margin = max(shifts)
         self.register_buffer("shifts", torch.tensor(list(shifts)).view(-1, 1, 1, 1), persistent=False)
 
-    def forward(self, windows: Tensor) -> Tensor:
+    def forward(self, windows: Tensor, *_: Tensor) -> Tensor:
         return self.shifted(windows, self.drawn(windows))
 
     def drawn(self, windows: Tensor) -> Tensor:
@@ -43,9 +42,6 @@ class Jitter(nn.Module):
 
     def shifted(self, windows: Tensor, shift: Tensor) -> Tensor:
         """The windows that lie so many rows and columns (R, B, S, 2) off the middle."""
-        if not self.channels_last:
-            windows = windows.movedim(3, -1)
         n = windows.shape[3] - 2 * self.margin
         places = self.margin + shift[..., None] + torch.arange(n, device=windows.device)  # (R, B, S, 2, n)
-        made = picked(windows, *places.unbind(3))
-        return made if self.channels_last else made.movedim(-1, 3)
+        return picked(windows, *places.unbind(3))

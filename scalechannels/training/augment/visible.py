@@ -1,8 +1,8 @@
-"""Objects that reach beyond the picture, made from those that do not: a foveated window with a nearer edge.
+"""training.visible: objects that reach beyond the picture, made from those that do not.
 
 An object that is larger than the picture is seen in part, and what a window has beyond the picture repeats
-the border (or mirrors the picture). A network that learns from whole objects has never met that. Cutting
-shows it: the picture of a training image is taken to end at a random distance from its centre.
+the border (or reflects the picture). A network that is trained on whole objects has never seen that. Here the
+picture of a training image is taken to end at a random distance from its centre.
 
 Law: the windows are those of the image cropped there. Limit: the edge lies on a pixel of each channel's
 window, so it is off by up to half of one.
@@ -28,11 +28,10 @@ def drawn_shares(visible: Tensor, shape: Sequence[int]) -> Tensor:
     return torch.where(whole, torch.inf, share)
 
 
-class Cut(nn.Module):
-    """Cuts every second image of windows (R, B, S, n, n, C), each run in its own measure.
+class Visible(nn.Module):
+    """Crops every second image of windows (R, B, S, n, n, C), each run by its own measure.
 
     foveate    what made the windows
-    channels_last  else they are (R, B, S, C, n, n)
     frames     (D, N): the side of the square that holds each image's object, in image pixels
     visible    for each run the smallest share of that side that stays in the picture; 1 leaves it whole
     """
@@ -41,15 +40,13 @@ class Cut(nn.Module):
     frames: Tensor
     visible: Tensor
 
-    def __init__(
-        self, foveate: Foveate, frames: Tensor, visible: Sequence[float], channels_last: bool = True
-    ) -> None:
+    def __init__(self, foveate: Foveate, frames: Tensor, visible: Sequence[float]) -> None:
         super().__init__()
         if frames.isnan().any():
-            raise ValueError("only objects of known size can be cut; these images do not tell it")
+            raise ValueError("only objects of known size can be cropped, and these images do not have one")
         if foveate.outside == "constant":
-            raise ValueError("images are cut where a window repeats the border or reflects, not a constant")
-        self.reflects, self.channels_last = foveate.outside == "reflect", channels_last
+            raise ValueError("images are cropped where a window repeats the border or reflects, no constant")
+        self.reflects = foveate.outside == "reflect"
         self.register_buffer("scales", torch.tensor(list(foveate.grid), device=frames.device))
         self.register_buffer("frames", frames.float())
         self.register_buffer("visible", torch.tensor(list(visible), device=frames.device)[:, None])  # (R, 1)
@@ -57,11 +54,9 @@ class Cut(nn.Module):
     def forward(self, windows: Tensor, data: Tensor, images: Tensor) -> Tensor:
         """`data` (R, 1) and `images` (R, B) say of which images the windows are."""
         side = drawn_shares(self.visible, images.shape) * self.frames[data, images]  # (R, B)
-        if self.channels_last:
-            return self.cut(windows, side)
-        return self.cut(windows.movedim(3, -1), side).movedim(-1, 3)
+        return self.cropped(windows, side)
 
-    def cut(self, windows: Tensor, side: Tensor) -> Tensor:
+    def cropped(self, windows: Tensor, side: Tensor) -> Tensor:
         """The windows of images (R, B) whose picture has this many pixels along its side."""
         n = windows.shape[3]
         centre = (n - 1) / 2

@@ -2,7 +2,7 @@
 
 from scalechannels.training.config.data import DataConfig, DataName
 from scalechannels.training.config.network import Initialisation, NetworkConfig, NetworkName
-from scalechannels.training.config.run import RunConfig
+from scalechannels.training.config.run import ResolvedRun, RunConfig
 from scalechannels.training.config.training import Precision, TrainingConfig
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "NetworkConfig",
     "NetworkName",
     "Precision",
+    "ResolvedRun",
     "RunConfig",
     "TrainingConfig",
 ]

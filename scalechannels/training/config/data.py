@@ -1,24 +1,51 @@
-"""What a run learns from, as options."""
+"""What a run is trained on, as options."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-from scalechannels.training.config.options import require_choice, require_seed
+from scalechannels.training.config.options import AT_LEAST_1, POSITIVE, SEED, refuse, require_values
 
 DataName = Literal["strokes", "mnist", "cifar10", "folder"]
 ImageColour = Literal["grey", "rgb"]
+RANGES = {
+    **dict.fromkeys(("object_size", "pixel_size"), POSITIVE),
+    **dict.fromkeys(("reduce", "max_pixels"), AT_LEAST_1),
+    "seed": SEED,
+}
 OF_OWN_IMAGES = (
     *("folder", "checksum", "colour", "validation", "object_size", "reduce"),
     *("pixel_size", "deploy_pixel_sizes", "skip_corrupt", "max_pixels"),
 )
+FIELD = 4
+"""The plain CNN's field, and the frame of test images, in sizes of the object: the paper's 112 for 28."""
+STROKES = 10_000
+"""Built-in digits to train on, where no number is given."""
+
+
+@dataclass(frozen=True)
+class OwnImages:
+    """What is known of own images once a run is resolved."""
+
+    folder: str
+    checksum: str
+    colour: ImageColour
+    validation: float
+    object_size: float
+    reduce: int
+
+    @property
+    def object_pixels(self) -> float:
+        """The objects' size in pixels of the reduced images."""
+        return self.object_size / self.reduce
 
 
 @dataclass(frozen=True)
 class DataConfig:
-    """What is learnt from."""
+    """What it is trained on."""
 
     name: DataName = "strokes"
     """Built-in digits, MNIST Large Scale, CIFAR-10, or a folder of own images."""
@@ -29,18 +56,18 @@ class DataConfig:
     seed: int = 0
     """Which subset, which sizes of a range, which built-in digits, which own images are for validation."""
     redraw: bool = False
-    """With two sizes: draw each image's anew in every epoch, which is augmentation by scale."""
+    """With two sizes: draw each image's size again in every epoch, which is augmentation by scale."""
     hold_out: bool = False
     """CIFAR-10: keep the last 10,000 training images for validation."""
     # What follows is for own images alone. Where they lie is not what they are, so it is not compared.
     folder: str | None = field(default=None, compare=False)
     """Own images: a folder with a subfolder of images for each class. Takes --data.name folder."""
     checksum: str | None = None
-    """Own images: of all names and contents. Filled in, and checked when the run goes on."""
+    """Own images: of all names and contents. Filled in, and checked when the run resumes."""
     colour: ImageColour | None = None
     """Own images: by default RGB unless every image is grey."""
     validation: float | None = None
-    """Own images: the share of each class that is not learnt from: 1/4 by default."""
+    """Own images: the share of each class that is not trained on: 1/4 by default."""
     object_size: float | None = None
     """Own images: the objects' size in pixels, by default the median of the images' longer sides."""
     reduce: int | None = None
@@ -55,58 +82,65 @@ class DataConfig:
     """Own images: larger files are unreadable; 48 million by default."""
 
     def __post_init__(self) -> None:
-        require_choice("data.name", self.name, DataName)
-        if len(self.sizes) not in (1, 2) or not all(0 < size < math.inf for size in self.sizes):
-            raise ValueError(f"data.sizes is one positive size or a low and a high one, got {self.sizes}")
-        if len(self.sizes) == 2 and self.sizes[0] >= self.sizes[1]:
-            raise ValueError(f"data.sizes goes from low to high, got {self.sizes}")
-        if self.samples is not None and self.samples < 10:
-            raise ValueError(f"data.samples is at least 10, one for each class, got {self.samples}")
-        require_seed("data.seed", self.seed)
-        if self.redraw and (len(self.sizes) == 1 or (self.name == "mnist" and self.samples is not None)):
-            raise ValueError("data.redraw draws sizes from a low to a high one, for all samples of mnist")
+        require_values("data", self, RANGES)
+        name, sizes, samples = self.name, self.sizes, self.samples
+        refuse(
+            len(sizes) not in (1, 2) or not _positive(sizes),
+            f"data.sizes is one positive size or a low and a high one, got {sizes}",
+        )
+        refuse(len(sizes) == 2 and sizes[0] >= sizes[1], f"data.sizes goes from low to high, got {sizes}")
+        few = samples is not None and samples < 10
+        refuse(few, f"data.samples is at least 10, one for each class, got {samples}")
         # An option that would have no effect is an error: the run's name would promise what it does not do.
-        if self.name == "cifar10" and self.sizes != (1.0,):
-            raise ValueError(f"CIFAR-10 is learnt at its own size 1, got data.sizes = {self.sizes}")
-        if self.name == "cifar10" and self.samples is not None:
-            raise ValueError(f"CIFAR-10 is learnt from all of its images, got data.samples = {self.samples}")
-        if self.name != "cifar10" and self.hold_out:
-            raise ValueError(f"data.hold_out is for cifar10; {self.name} has validation images of its own")
-        self._check_own_images()
+        refuse(
+            self.redraw and (len(sizes) == 1 or (name == "mnist" and samples is not None)),
+            "data.redraw draws sizes from a low to a high one, for all samples of mnist",
+        )
+        if name == "cifar10":
+            refuse(sizes != (1.0,), f"CIFAR-10 has its own size 1, got data.sizes = {sizes}")
+            refuse(samples is not None, f"CIFAR-10 takes all of its images, got data.samples = {samples}")
+        else:
+            refuse(self.hold_out, f"data.hold_out is for cifar10; {name} has validation images of its own")
+        if name == "folder":
+            self._check_own_images()
+        for option in OF_OWN_IMAGES if name != "folder" else ():
+            refuse(
+                getattr(self, option) not in (None, False),
+                f"data.{option} is for own images (--data FOLDER), not for {name}; "
+                "with data.folder, data.name is folder",
+            )
 
     def _check_own_images(self) -> None:
-        if self.name != "folder":
-            given = [name for name in OF_OWN_IMAGES if getattr(self, name) not in (None, False)]
-            if given:
-                raise ValueError(
-                    f"data.{given[0]} is for own images (--data FOLDER), not for {self.name}; "
-                    "with data.folder, data.name is folder"
-                )
-            return
-        if self.folder is None:
-            raise ValueError("data.name folder needs data.folder, a folder with a subfolder for each class")
-        if self.sizes != (1.0,) or self.samples is not None:
-            raise ValueError("own images are learnt at their own size, all of them: no data.sizes or samples")
-        if self.colour is not None:
-            require_choice("data.colour", self.colour, ImageColour)
-        if self.validation is not None and not 0 < self.validation < 1:
-            raise ValueError(f"data.validation is a share between 0 and 1, got {self.validation}")
-        for name in ("object_size", "pixel_size"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise ValueError(f"data.{name} is positive, got {value}")
-        for name in ("reduce", "max_pixels"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"data.{name} is at least 1, got {value}")
-        if (self.pixel_size is None) != (self.deploy_pixel_sizes is None):
-            raise ValueError(
-                "data.pixel_size and data.deploy_pixel_sizes set the channels together: give both"
-            )
-        sizes = self.deploy_pixel_sizes
-        if sizes is not None and not (sizes and all(0 < size < math.inf for size in sizes)):
-            raise ValueError(f"data.deploy_pixel_sizes are positive, one or more, got {sizes}")
+        share, deployed = self.validation, self.deploy_pixel_sizes
+        refuse(
+            self.folder is None,
+            "data.name folder needs data.folder, a folder with a subfolder for each class",
+        )
+        refuse(
+            self.sizes != (1.0,) or self.samples is not None,
+            "own images are trained on at their own size, all of them: no data.sizes or samples",
+        )
+        between = share is None or 0 < share < 1
+        refuse(not between, f"data.validation is a share between 0 and 1, got {share}")
+        refuse(
+            (self.pixel_size is None) != (deployed is None),
+            "data.pixel_size and data.deploy_pixel_sizes set the channels together: give both",
+        )
+        positive = deployed is None or (len(deployed) > 0 and _positive(deployed))
+        refuse(not positive, f"data.deploy_pixel_sizes are positive, one or more, got {deployed}")
 
     @property
     def scale(self) -> float | tuple[float, float]:
         return self.sizes[0] if len(self.sizes) == 1 else (self.sizes[0], self.sizes[1])
+
+    @property
+    def own(self) -> OwnImages:
+        """What is known of own images; an error before the run is resolved, and for other data."""
+        known = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(OwnImages)}
+        if None in known.values():
+            raise ValueError("these are no own images of a resolved run: resolve the configuration first")
+        return OwnImages(**known)
+
+
+def _positive(sizes: tuple[float, ...]) -> bool:
+    return all(0 < size < math.inf for size in sizes)

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
-from scalechannels.training.config.options import require_choice
+from scalechannels.training.config.options import (
+    ABOVE_1,
+    AT_LEAST_1,
+    BELOW_1,
+    POSITIVE,
+    ZERO_OR_MORE,
+    refuse,
+    require_values,
+)
 
 NetworkName = Literal["fovavg", "fovmax", "fovlse", "fovconc", "swmax", "cnn"]
 Initialisation = Literal["torch", "he", "glorot"]
 Backbone = Literal["paper", "residual"]
 SlidingNorm = Literal["joint", "each"]
+RANGES = {
+    **dict.fromkeys(("low", "high", "blur", "pretrained"), POSITIVE),
+    **dict.fromkeys(("shifts", "margin"), ZERO_OR_MORE),
+    "ratio": ABOVE_1,
+    "dropout": BELOW_1,
+    "width": AT_LEAST_1,
+}
+OF_SWMAX = ("margin", "centred", "drop_features")
 
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """What learns."""
+    """What is trained."""
 
     name: NetworkName = "fovlse"
     """A scale-channel network of the paper, fovlse (log-mean-exp pooling), or the plain cnn."""
@@ -31,7 +46,7 @@ class NetworkConfig:
     blur: float | None = None
     """Equalise the blur of all channels to this variance in squared window pixels."""
     shifts: int = 0
-    """Tested, every window is also seen so many pixels up, down, left and right: five looks, pooled."""
+    """When testing, pool five views of each window: itself, and shifted so many pixels in each direction."""
     dropout: float | None = None
     """Dropout before the last layer: 0.15 by default, none for CIFAR-10."""
     batch_norm: SlidingNorm | None = None
@@ -56,48 +71,42 @@ class NetworkConfig:
     """SWMax: drop a feature at all places of an image at once (default), not at each place by itself."""
 
     def __post_init__(self) -> None:
-        require_choice("network.name", self.name, NetworkName)
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise ValueError(f"network.dropout is in [0, 1), got {self.dropout}")
-        for name in ("low", "high"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise ValueError(f"network.{name} is a positive scale, got {value}")
-        if not 1 < self.ratio < math.inf:
-            raise ValueError(f"network.ratio is above 1, got {self.ratio}")
-        if self.blur is not None and not 0 < self.blur < math.inf:
-            raise ValueError(f"network.blur is a positive variance, got {self.blur}")
-        if self.name in ("swmax", "cnn") and (self.antialias or self.blur is not None):
-            raise ValueError(f"network.antialias and network.blur are for windows, which {self.name} has not")
-        if self.shifts < 0 or (self.shifts and self.name in ("fovconc", "swmax", "cnn")):
-            raise ValueError(
-                f"network.shifts is 0 or more, and 0 for fovconc, swmax and cnn, got {self.shifts}"
-            )
-        if self.initialisation is not None:
-            require_choice("network.initialisation", self.initialisation, Initialisation)
-        require_choice("network.backbone", self.backbone, Backbone)
-        narrow = self.name in ("swmax", "cnn") and self.backbone == "paper"
-        if self.width < 1 or (self.width > 1 and narrow):
-            raise ValueError(f"network.width is at least 1, and 1 for swmax and cnn, got {self.width}")
-        if self.average_scales and self.name != "cnn":
-            raise ValueError(f"network.average_scales is for cnn, not {self.name}")
-        if self.margin is not None and self.margin < 0:
-            raise ValueError(f"network.margin is zero or more, got {self.margin}")
-        for option in ("margin", "centred", "drop_features"):
-            if self.name != "swmax" and getattr(self, option):
-                raise ValueError(f"network.{option} is for swmax, not {self.name}")
-            if self.name != "swmax":  # earlier versions wrote zeros, which mean the same: one run, one name
+        require_values("network", self, RANGES)
+        name, sliding = self.name, self.name == "swmax"
+        windows = self.antialias or self.blur is not None
+        refuse(
+            windows and name in ("swmax", "cnn"),
+            f"network.antialias and network.blur are for windows, which {name} does not have",
+        )
+        refuse(
+            self.shifts > 0 and name in ("fovconc", "swmax", "cnn"),
+            f"network.shifts is 0 for fovconc, swmax and cnn, got {self.shifts}",
+        )
+        narrow = name in ("swmax", "cnn") and self.backbone == "paper"
+        refuse(self.width > 1 and narrow, f"network.width is 1 for swmax and cnn, got {self.width}")
+        refuse(self.average_scales and name != "cnn", f"network.average_scales is for cnn, not {name}")
+        for option in OF_SWMAX:
+            refuse(not sliding and bool(getattr(self, option)), f"network.{option} is for swmax, not {name}")
+        refuse(
+            self.batch_norm is not None and (not sliding or self.pretrained is not None),
+            "network.batch_norm is for swmax, all of whose channels are trained",
+        )
+        refuse(
+            self.pretrained is not None and name in ("fovconc", "cnn"),
+            f"network.pretrained is for channels that are pooled without weights, not {name}",
+        )
+        # Earlier versions wrote these values, which mean the same as None: one run has one name.
+        if not sliding:
+            for option in OF_SWMAX:
                 object.__setattr__(self, option, None)
-        if self.name != "fovconc" and self.initialisation == "torch":
+        if name != "fovconc" and self.initialisation == "torch":
             object.__setattr__(self, "initialisation", None)
-        if self.batch_norm is not None:
-            require_choice("network.batch_norm", self.batch_norm, SlidingNorm)
-            if self.name != "swmax" or self.pretrained is not None:
-                raise ValueError("network.batch_norm is for swmax, all of whose channels are trained")
-        if self.pretrained is not None:
-            if not 0 < self.pretrained < math.inf:
-                raise ValueError(f"network.pretrained is a positive scale, got {self.pretrained}")
-            if self.name in ("fovconc", "cnn"):
-                raise ValueError(
-                    f"network.pretrained is for channels that are pooled without weights, not {self.name}"
-                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedNetwork(NetworkConfig):
+    """The same with nothing left open; what is None does not apply to this network."""
+
+    low: float
+    high: float
+    dropout: float

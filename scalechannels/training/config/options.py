@@ -1,11 +1,55 @@
-"""Dataclasses as options: from dictionaries and TOML and back, and what of them is not at its default."""
+"""Dataclasses as options: what they may say, and how they are read from and written to TOML.
+
+A library for configuration, msgspec or pydantic, would have to be installed wherever a network is trained,
+and GPU machines often have PyTorch alone.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import math
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+Config = TypeVar("Config")
+RETIRED = {"training": {"phases": 1, "beyond": 0}}
+"""Options that are gone, with the values at which they did nothing: old files have them."""
+LAST_WITH_RETIRED = "19eb71c"
+
+
+class Range(NamedTuple):
+    """What a number has to be, in words and as a test."""
+
+    words: str
+    holds: Callable[[float], bool]
+
+
+POSITIVE = Range("a positive number", lambda value: 0 < value < math.inf)
+ZERO_OR_MORE = Range("zero or more", lambda value: 0 <= value < math.inf)
+AT_LEAST_1 = Range("at least 1", lambda value: 1 <= value < math.inf)
+ABOVE_1 = Range("above 1", lambda value: 1 < value < math.inf)
+BELOW_1 = Range("in [0, 1)", lambda value: 0 <= value < 1)
+SHARE = Range("a share in (0, 1]", lambda value: 0 < value <= 1)
+SEED = Range("in [0, 2^30)", lambda value: 0 <= value < 2**30)  # what the built-in digits take
+
+
+def require_values(section: str, config: Any, ranges: Mapping[str, Range]) -> None:
+    """An error that names the first field outside its range or its choices; None is always allowed."""
+    for name, hint in _hints(config.__class__).items():
+        value = getattr(config, name)
+        choices = [choice for option in _members(hint) for choice in _choices(option)]
+        if choices and value is not None and value not in choices:
+            raise ValueError(f"{section}.{name} is one of {', '.join(choices)}, got {value!r}")
+        if name in ranges and value is not None and not ranges[name].holds(value):
+            raise ValueError(f"{section}.{name} is {ranges[name].words}, got {value}")
+
+
+def refuse(is_so: bool, message: str) -> None:
+    if is_so:
+        raise ValueError(message)
 
 
 def changed(config: Any) -> dict[str, Any]:
@@ -18,11 +62,10 @@ def changed(config: Any) -> dict[str, Any]:
     return found
 
 
-def filled(config: Any, **defaults: Any) -> Any:
-    """The dataclass with these values where it has None."""
-    return dataclasses.replace(
-        config, **{key: value for key, value in defaults.items() if getattr(config, key) is None}
-    )
+def filled(cls: type[Config], config: Any, **defaults: Any) -> Config:
+    """The dataclass as `cls`, with these values where it has None."""
+    values = {entry.name: getattr(config, entry.name) for entry in dataclasses.fields(config)}
+    return cls(**values | {key: value for key, value in defaults.items() if values[key] is None})
 
 
 def to_toml(sections: dict[str, dict[str, Any]]) -> str:
@@ -33,6 +76,12 @@ def to_toml(sections: dict[str, dict[str, Any]]) -> str:
         for section, fields in sections.items()
     ]
     return "\n".join(tables)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return json.dumps(value)  # the two agree on strings, numbers and booleans
 
 
 def read_toml(path: Path | str) -> dict[str, Any]:
@@ -47,36 +96,39 @@ def read_toml(path: Path | str) -> dict[str, Any]:
         raise ValueError(f"{path} is no valid TOML: {error}") from error
 
 
-def _toml(value: Any) -> str:
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    return json.dumps(value)  # the two agree on strings, numbers and booleans
-
-
-def from_dict(cls: Any, values: Any, place: str) -> Any:
+def from_dict(cls: Any, values: Any, place: str = "") -> Any:
     """The dataclass of a nested dictionary; unknown keys and wrong types are errors that name their place."""
-    if not isinstance(values, dict):
-        raise ValueError(f"[{place}] is a table of options, got {values!r}")
-    hints = get_type_hints(cls)
-    unknown = sorted(set(values) - set(hints))
-    if unknown:
-        named = ", ".join(f"{place}.{key}" if place else key for key in unknown)
-        raise ValueError(f"unknown option {named}; known in {place or 'a run'}: {', '.join(hints)}")
+    refuse(not isinstance(values, dict), f"[{place}] is a table of options, got {values!r}")
+    hints = _hints(cls)
+    known = {key: value for key, value in values.items() if not _is_retired(place, key, value)}
+    for key in sorted(set(known) - set(hints)):
+        name = f"{place}.{key}".strip(".")
+        raise ValueError(f"unknown option {name}; known in {place or 'a run'}: {', '.join(hints)}")
+    for entry in dataclasses.fields(cls):
+        needed = entry.default is entry.default_factory is dataclasses.MISSING
+        refuse(needed and entry.name not in known, f"{place}.{entry.name} is open; every trained run has it")
     return cls(
-        **{key: _converted(hints[key], value, f"{place}.{key}".strip(".")) for key, value in values.items()}
+        **{key: _converted(hints[key], value, f"{place}.{key}".strip(".")) for key, value in known.items()}
     )
+
+
+def _is_retired(place: str, key: str, value: Any) -> bool:
+    if key not in RETIRED.get(place, {}):
+        return False
+    neutral = RETIRED[place][key]
+    refuse(
+        value != neutral,
+        f"{place}.{key} = {value} is no longer supported, only {neutral}, which changes nothing; "
+        f"the last commit with the code is {LAST_WITH_RETIRED}",
+    )
+    return True
 
 
 def _converted(hint: Any, value: Any, place: str) -> Any:
     if dataclasses.is_dataclass(hint):
         return from_dict(hint, value, place)
-    options = (
-        get_args(hint) if get_origin(hint) not in (None, tuple, Literal) else (hint,)
-    )  # a union's members
-    for option in options:
-        if option is type(None) and value is None:
-            return None
-        if get_origin(option) is Literal and value in get_args(option):
+    for option in _members(hint):
+        if (option is type(None) and value is None) or value in _choices(option):
             return value
         if get_origin(option) is tuple and isinstance(value, (list, tuple)):
             return tuple(_converted(get_args(option)[0], item, place) for item in value)
@@ -84,18 +136,19 @@ def _converted(hint: Any, value: Any, place: str) -> Any:
             return float(value)
         if option in (int, bool, str) and type(value) is option:
             return value
-    accepted = " or ".join(
-        str(get_args(o) if get_origin(o) is Literal else getattr(o, "__name__", o)) for o in options
-    )
+    accepted = " or ".join(str(_choices(o) or getattr(o, "__name__", o)) for o in _members(hint))
     raise ValueError(f"{place} takes {accepted}, got {value!r}")
 
 
-def require_seed(name: str, seed: int) -> None:
-    if not 0 <= seed < 2**30:  # what the built-in digits take
-        raise ValueError(f"{name} is in [0, 2^30), got {seed}")
+@cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return get_type_hints(cls)
 
 
-def require_choice(name: str, value: Any, choices: Any) -> None:
-    """`choices` is a Literal."""
-    if value not in get_args(choices):
-        raise ValueError(f"{name} is one of {', '.join(get_args(choices))}, got {value!r}")
+def _members(hint: Any) -> tuple[Any, ...]:
+    """The types of a union, or the one type itself."""
+    return (hint,) if get_origin(hint) in (None, tuple, Literal) else get_args(hint)
+
+
+def _choices(option: Any) -> tuple[str, ...]:
+    return get_args(option) if get_origin(option) is Literal else ()

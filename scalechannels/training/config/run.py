@@ -1,82 +1,136 @@
 """What a run is: frozen dataclasses whose fields are the options of the command line and of the config file.
 
-A field that is None takes the paper's recipe for the network and the data; `resolve` fills it in, and only
-resolved configurations are trained, saved and compared. A run's name is derived from all of its fields.
+`RunConfig` is what the user said: a field that is None takes the paper's recipe for the network and the data.
+`resolve` fills these in and gives a `ResolvedRun`, which is what is trained, saved and compared. A run's name
+is derived from all of its fields.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import Self
+
 from scalechannels.scales import ScaleGrid
-from scalechannels.training.config.combinations import require_combination
-from scalechannels.training.config.data import DataConfig
-from scalechannels.training.config.network import NetworkConfig, NetworkName
-from scalechannels.training.config.options import changed, filled, from_dict, read_toml, to_toml
-from scalechannels.training.config.training import TrainingConfig
+from scalechannels.training.config.data import STROKES, DataConfig
+from scalechannels.training.config.network import NetworkConfig, NetworkName, ResolvedNetwork
+from scalechannels.training.config.options import changed, filled, from_dict, read_toml, refuse, to_toml
+from scalechannels.training.config.training import ResolvedTraining, TrainingConfig
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """A whole run."""
+    """A whole run, as the user said it."""
 
     data: DataConfig = field(default_factory=DataConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
-    def resolve(self, device: str = "cpu") -> RunConfig:
-        """The same run with the paper's recipe in place of every None; own images are looked at for that."""
-        require_combination(self)
-        if self.data.name == "folder":
-            from scalechannels.training.own_images import filled_in
+    def resolve(self, device: str = "cpu") -> ResolvedRun:
+        """The same run with the recipe in place of every None; own images are read for that."""
+        data, network, training = self.data, self.network, self.training
+        self._require_combination()
+        own, cifar = data.name == "folder", data.name == "cifar10"
+        if own:
+            from scalechannels.training.config.own_images import chosen_from_images
 
-            return filled_in(self, device)
-        cifar = self.data.name == "cifar10"
-        schedule = self.training.schedule or ("cosine" if cifar else "step")
-        network = filled(self.network, low=0.5, high=2.0 if cifar else 8.0, dropout=0.0 if cifar else 0.15)
-        if network.name == "fovconc":
-            network = filled(network, initialisation="glorot")
-        if network.name == "swmax":
-            network = filled(network, margin=8, centred=True, drop_features=True)
-        ScaleGrid(network.low, network.high, ratio=network.ratio)  # an impossible one is told before any work
-        rate = 1e-3 if cifar else 3e-4 if self.network.name == "swmax" else 3e-3
-        return RunConfig(
-            filled(self.data, samples=10_000 if self.data.name == "strokes" else None),
+            data, network, training = chosen_from_images(data, network, training)
+        if data.name == "strokes":
+            data = filled(DataConfig, data, samples=STROKES)
+        sliding = {"margin": 8, "centred": True, "drop_features": True} if network.name == "swmax" else {}
+        resolved = filled(
+            ResolvedNetwork,
             network,
+            low=0.5,
+            high=2.0 if cifar else 8.0,
+            dropout=0.0 if cifar else 0.15,
+            initialisation="glorot" if network.name == "fovconc" else None,
+            **sliding,
+        )
+        ScaleGrid(
+            resolved.low, resolved.high, ratio=resolved.ratio
+        )  # an impossible one fails before any work
+        schedule = training.schedule or ("cosine" if cifar or own else "step")
+        until_floor = training.epochs if own else 75
+        return ResolvedRun(
+            data,
+            resolved,
             filled(
-                self.training,
+                ResolvedTraining,
+                training,
                 epochs=103 if cifar else 20,
                 batch=256 if cifar else 16,
-                rate=rate,
+                rate=1e-3 if cifar else 3e-4 if network.name == "swmax" else 3e-3,
                 schedule=schedule,
-                period=2 if schedule == "step" else 75,
+                period=2 if schedule == "step" else until_floor,
                 precision="bfloat16" if device.startswith("cuda") else "float32",
             ),
         )
 
-    @property
-    def augmented(self) -> bool:
-        """Whether each step sees the images in another way, so that they and not windows lie in memory."""
-        training = self.training
-        return self.data.name == "cifar10" and (training.flips or training.crops > 0 or training.visible < 1)
-
-    @property
-    def learnt(self) -> RunConfig:
-        """The run that learns the same weights: runs that differ only in how they are tested share it.
-
-        Where they are trained in one call; a run that is done already is not gone back to.
-        """
-        return dataclasses.replace(
-            self, network=dataclasses.replace(self.network, shifts=0, average_scales=False)
+    def _require_combination(self) -> None:
+        """An error for options that would do nothing, or the wrong thing, together."""
+        data, network, training, name = self.data, self.network, self.training, self.network.name
+        own, cifar = data.name == "folder", data.name == "cifar10"
+        if name in ("cnn", "swmax"):
+            visible = training.visible < 1 and not (cifar or own)  # where a cnn has a window
+            used = {"jitter": training.jitter > 0, "detail": training.detail < 1, "visible": visible}
+            for option, is_used in used.items():
+                refuse(is_used, f"training.{option} is for foveated networks, not {name}")
+        if cifar:
+            refuse(
+                name == "swmax",
+                "swmax looks for objects over space, which CIFAR-10 does not have; choose another",
+            )
+            if network.backbone == "paper":
+                refuse(network.width > 1, "network.width is not for the paper's backbone of CIFAR-10")
+                refuse(bool(network.dropout), "network.dropout is not for the paper's backbone of CIFAR-10")
+            refuse(training.jitter > 0, "training.jitter is for windows in memory; cifar10 has crops")
+        else:
+            refuse(
+                network.backbone != "paper",
+                f"network.backbone {network.backbone} is for cifar10, not for {data.name}; "
+                "own training loops can wrap it: fovlse(grid, backbone=ResidualBackbone(…))",
+            )
+            flipped = training.flips or training.crops > 0
+            refuse(flipped, f"training.flips and training.crops are for cifar10, not for {data.name}")
+        if own:
+            refuse(
+                name == "swmax" or network.pretrained is not None or network.antialias,
+                "own images are for foveated networks or the plain cnn, whose windows are always "
+                "anti-aliased: no swmax, network.pretrained or network.antialias",
+            )
+            refuse(
+                network.width > 1 or network.average_scales,
+                "network.width and network.average_scales are for the paper's networks, not for own images",
+            )
+            refuse(training.detail < 1, "training.detail is for digits and cifar10, not for own images")
+        else:
+            given = network.window is not None
+            refuse(given, f"network.window is for own images; {data.name} has a window of its own")
+        refuse(
+            network.average_scales and (cifar or len(data.sizes) > 1),
+            "network.average_scales is for a network that is trained on digits of one size",
+        )
+        refuse(
+            data.redraw and training.visible < 1,
+            "training.visible crops objects whose size it knows, and data.redraw draws another one in each "
+            "epoch; choose one of them",
         )
 
     @property
-    def shape(self) -> RunConfig:
+    def learnt(self) -> Self:
+        """The run that trains the same weights: runs that differ only in how they are tested share it.
+
+        It matters for runs that are trained in one call; a finished run is not looked up.
+        """
+        return replace(self, network=replace(self.network, shifts=0, average_scales=False))
+
+    @property
+    def shape(self) -> Self:
         """What runs have in common that can be trained as one.
 
         Beside the training images and the seed these may differ: a pool without weights, how the windows are
@@ -86,12 +140,12 @@ class RunConfig:
         name: NetworkName = "fovavg" if pooled else self.network.name
         samples = self.data.samples if self.training.images is None else None
         sizes = (1.0, 2.0) if self.data.redraw else (1.0,)
-        return RunConfig(
-            dataclasses.replace(self.data, sizes=sizes, seed=0, samples=samples),
-            dataclasses.replace(
-                self.learnt.network, name=name, initialisation=None, antialias=False, blur=None
-            ),
-            dataclasses.replace(
+        network = self.learnt.network
+        return replace(
+            self,
+            data=replace(self.data, sizes=sizes, seed=0, samples=samples),
+            network=replace(network, name=name, initialisation=None, antialias=False, blur=None),
+            training=replace(
                 self.training, seed=0, smoothing=0.0, average=0.0, visible=1.0, detail=1.0, jitter=0
             ),
         )
@@ -108,21 +162,42 @@ class RunConfig:
         return f"{self.network.name}-{self.data.name}-tr{sizes}-seed{self.training.seed}-{digest}"
 
     def as_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> RunConfig:
+    def from_dict(cls, values: dict[str, Any]) -> Self:
         """The run of a nested dictionary; unknown keys and wrong types are errors."""
-        return from_dict(cls, values, "")
+        return from_dict(cls, values)
 
     def to_toml(self) -> str:
         return to_toml(self.as_dict())
 
     @classmethod
-    def from_toml(cls, path: Path | str) -> RunConfig:
+    def from_toml(cls, path: Path | str) -> Self:
         """The run of a config file."""
         values = read_toml(path)
         try:
             return cls.from_dict(values)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
+
+
+@dataclass(frozen=True)
+class ResolvedRun(RunConfig):
+    """A run in which nothing is open: only these are trained, saved and compared."""
+
+    data: DataConfig
+    network: ResolvedNetwork
+    training: ResolvedTraining
+
+    @property
+    def window(self) -> int:
+        """Own images: the side of a channel's window in pixels."""
+        if self.network.window is None:
+            raise ValueError(f"{self.data.name} has a window of its own, own images have network.window")
+        return self.network.window
+
+    @property
+    def training_scale(self) -> float:
+        """Own images: σ of the channel whose window an object of the training size fills."""
+        return self.data.own.object_pixels / self.window

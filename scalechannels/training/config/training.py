@@ -1,4 +1,4 @@
-"""How a run learns, as options."""
+"""How a run trains, as options."""
 
 from __future__ import annotations
 
@@ -6,15 +6,32 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from scalechannels.training.config.options import require_choice, require_seed
+from scalechannels.training.config.options import (
+    AT_LEAST_1,
+    BELOW_1,
+    POSITIVE,
+    SEED,
+    SHARE,
+    ZERO_OR_MORE,
+    refuse,
+    require_values,
+)
 
 Schedule = Literal["step", "cosine"]
 Precision = Literal["float32", "bfloat16"]
+RANGES = {
+    **dict.fromkeys(("epochs", "batch", "period", "images"), AT_LEAST_1),
+    **dict.fromkeys(("floor", "crops", "jitter"), ZERO_OR_MORE),
+    **dict.fromkeys(("smoothing", "average"), BELOW_1),
+    **dict.fromkeys(("visible", "detail"), SHARE),
+    "rate": POSITIVE,
+    "seed": SEED,
+}
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How it learns. The defaults are the paper's recipe; its batch size of 16 is our reconstruction."""
+    """How it trains. The defaults are the paper's recipe; its batch size of 16 is our reconstruction."""
 
     epochs: int | None = None
     """Passes over the training images: 20 by default, 103 for CIFAR-10."""
@@ -37,60 +54,42 @@ class TrainingConfig:
     average: float = 0.0
     """The decay, per step, of a moving average of the weights, which is what is tested; 0 for none."""
     visible: float = 1.0
-    """Every second image is cut off beyond a random share of its object's frame, at least this; 1: none."""
+    """Crop every second image to a random share of its object's frame, at least this; 1 for none."""
     detail: float = 1.0
-    """Every second image loses detail, as if first made smaller by a factor of at least this; 1: none."""
+    """Blur every second image as if it had been made smaller, by a factor of at least this; 1 for none."""
     jitter: int = 0
-    """Every window is shifted by at most so many of its pixels in each direction, at random."""
+    """Shift every window at random, by at most so many of its pixels in each direction."""
     flips: bool = False
-    """CIFAR-10: mirror every second image left to right."""
+    """CIFAR-10: flip every second image left to right."""
     crops: int = 0
-    """CIFAR-10: shift each image by at most so many pixels in each direction, mirrored beyond its edge."""
+    """CIFAR-10: shift each image by at most so many pixels in each direction, reflected at its edges."""
     images: int | None = None
-    """Images in an epoch; by default as many as there are. If there are fewer, they come again and again."""
-    beyond: int = 0
-    """Channels that are added at each end of the grid, in training alone."""
-    phases: int = 1
-    """Into how many steps the grid's ratio is divided: each image meets a shift by one of them at random."""
+    """Images in an epoch; by default as many as there are. If there are fewer, they are repeated."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "period", "images"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"training.{name} is at least 1, got {value}")
-        if self.rate is not None and not 0 < self.rate < math.inf:
-            raise ValueError(f"training.rate is positive, got {self.rate}")
-        if not 0 <= self.floor < math.inf:
-            raise ValueError(f"training.floor is zero or more, got {self.floor}")
-        if self.rate is not None and self.rate < self.floor:
-            raise ValueError(
-                f"training.rate {self.rate:g} is below training.floor {self.floor:g}; lower both"
-            )
-        require_seed("training.seed", self.seed)
-        for name in ("smoothing", "average"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"training.{name} is in [0, 1), got {getattr(self, name)}")
-        if not 0 < self.visible <= 1:
-            raise ValueError(f"training.visible is a share in (0, 1], got {self.visible}")
-        if not 0 < self.detail <= 1:
-            raise ValueError(f"training.detail is a share in (0, 1], got {self.detail}")
-        for name in ("crops", "jitter"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"training.{name} is zero or more pixels, got {getattr(self, name)}")
-        if self.beyond < 0 or self.phases < 1:
-            raise ValueError(
-                f"training.beyond is zero or more and training.phases at least 1, got {self.beyond} and "
-                f"{self.phases}"
-            )
-        if self.schedule is not None:
-            require_choice("training.schedule", self.schedule, Schedule)
-        if self.precision is not None:
-            require_choice("training.precision", self.precision, Precision)
+        require_values("training", self, RANGES)
+        below = self.rate is not None and self.rate < self.floor
+        refuse(below, f"training.rate {self.rate} is below training.floor {self.floor}; lower both")
+
+    @property
+    def augments(self) -> bool:
+        """Whether each step changes what it sees at random."""
+        return self.flips or self.crops > 0 or self.jitter > 0 or self.visible < 1 or self.detail < 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedTraining(TrainingConfig):
+    """The same with nothing left open."""
+
+    epochs: int
+    batch: int
+    rate: float
+    schedule: Schedule
+    period: int
+    precision: Precision
 
     def rate_at(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0; constant within an epoch."""
-        assert self.rate is not None
-        assert self.period is not None
         if self.schedule == "step":
             return max(self.rate * math.exp(-(epoch // self.period)), self.floor)
         progress = min(epoch / self.period, 1.0)

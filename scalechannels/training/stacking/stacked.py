@@ -98,14 +98,15 @@ class StackedSliding(StackedNetwork):
         canvases = canvases.unflatten(0, (R, B)).movedim(2, -1)  # (R, B, height, width, C)
         seed = torch.randint(2**31, (1,), device=inputs.device)
         dropout = self.backbone.drop.p if self.training else 0.0
-        places, kept = strongest_places(
-            canvases.bfloat16() if canvases.is_cuda else canvases,
-            *self.backbone.arguments(),
-            self.canvas.places,
-            seed,
-            dropout,
-            self.per_place,
-        )  # (R, B, K), (R, B, K, hidden)
+        with torch.no_grad():
+            places, kept = strongest_places(
+                canvases.bfloat16() if canvases.is_cuda else canvases,
+                *self.backbone.arguments(),
+                self.canvas.places,
+                seed,
+                dropout,
+                self.per_place,
+            )  # (R, B, K), (R, B, K, hidden)
         windows = self.canvas.windows(canvases.flatten(0, 1), places.flatten(0, 1))  # (R·B, K, n, n, C)
         windows = windows.unflatten(0, (R, B)).flatten(1, 2)  # (R, B·K, n, n, C)
         logits = self.backbone(windows, kept.flatten(1, 2) / (1 - dropout))  # (R, B·K, K)

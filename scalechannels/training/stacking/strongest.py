@@ -13,6 +13,7 @@ differently, so of two places that tie within rounding the other may be the one 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -39,11 +40,12 @@ def _mixed(state: Tensor) -> Tensor:
     return state ^ (state >> 16)
 
 
+@torch.library.custom_op("scalechannels::strongest_places", mutates_args=())
 def strongest_places(
     canvases: Tensor,
-    weights: Sequence[Tensor],
-    biases: Sequence[Tensor],
-    strides: Sequence[int],
+    weights: list[Tensor],
+    biases: list[Tensor],
+    strides: list[int],
     places: Tensor,
     seed: Tensor,
     dropout: float,
@@ -57,11 +59,21 @@ def strongest_places(
     biases     of each of them, (R, 1, F)
     places     (P,): which places of the logit map count, as i·w + j; those found are given in the same way
     per_place  drop a feature at each place by itself, else at all places of an image at once
+
+    It has no gradient.
     """
-    with torch.no_grad():
-        on_gpu = canvases.is_cuda and canvases.shape[-1] == 1
-        find = torch.ops.scalechannels.strongest_places if on_gpu else plain_strongest_places
-        return find(canvases, list(weights), list(biases), list(strides), places, seed, dropout, per_place)
+    find = plain_strongest_places
+    if canvases.is_cuda and canvases.shape[-1] == 1:
+        # Triton comes with PyTorch's CUDA builds and with no other.
+        from scalechannels.training.stacking.strongest_kernels import strongest_places as find
+    return find(canvases, weights, biases, strides, places, seed, dropout, per_place)
+
+
+@strongest_places.register_fake
+def _(canvases: Tensor, weights: list[Tensor], *_: Any) -> tuple[Tensor, Tensor]:
+    hidden, K = weights[-1].shape[1:]
+    found = canvases.new_empty((*canvases.shape[:2], K), dtype=torch.long)
+    return found, canvases.new_empty((*found.shape, hidden), dtype=torch.bool)
 
 
 def plain_strongest_places(
@@ -96,36 +108,3 @@ def plain_strongest_places(
 def _kernel(weight: Tensor, side: int) -> Tensor:
     """A stack's weight (side·side·C, F) as one of a convolution (F, C, side, side)."""
     return weight.view(side, side, -1, weight.shape[-1]).permute(3, 2, 0, 1)
-
-
-@torch.library.custom_op("scalechannels::strongest_places", mutates_args=())
-def _on_gpu(
-    canvases: Tensor,
-    weights: list[Tensor],
-    biases: list[Tensor],
-    strides: list[int],
-    places: Tensor,
-    seed: Tensor,
-    dropout: float,
-    per_place: bool,
-) -> tuple[Tensor, Tensor]:
-    # Triton comes with PyTorch's CUDA builds and with no other.
-    from scalechannels.training.stacking.strongest_kernels import strongest_places as kernels
-
-    return kernels(canvases, weights, biases, strides, places, seed, dropout, per_place)
-
-
-@_on_gpu.register_fake
-def _(
-    canvases: Tensor,
-    weights: list[Tensor],
-    biases: list[Tensor],
-    strides: list[int],
-    places: Tensor,
-    seed: Tensor,
-    dropout: float,
-    per_place: bool,
-) -> tuple[Tensor, Tensor]:
-    hidden, K = weights[-1].shape[1:]
-    found = canvases.new_empty((*canvases.shape[:2], K), dtype=torch.long)
-    return found, canvases.new_empty((*found.shape, hidden), dtype=torch.bool)

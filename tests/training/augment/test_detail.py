@@ -1,4 +1,4 @@
-"""Coarsened windows are those of an image that was made smaller."""
+"""Blurred windows are those of an image that was made smaller."""
 
 import math
 
@@ -13,13 +13,12 @@ from scalechannels.constructors import fovlse
 from scalechannels.data.rescale import rescale
 from scalechannels.sampling import Foveate
 from scalechannels.training import build
-from scalechannels.training.alone import Alone
-from scalechannels.training.augment.detail import Coarsen, coarser_shares
-from scalechannels.training.augment.flips_and_crops import Augment
-from scalechannels.training.augment.visible import Cut
+from scalechannels.training.augment.detail import Detail, coarser_shares
+from scalechannels.training.augment.flips_and_crops import FlipsAndCrops
+from scalechannels.training.augment.visible import Visible
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.fit import fit
-from scalechannels.training.resident import foveate_finer
+from scalechannels.training.inputs import Alone
 from scalechannels.training.trainer import Trainer
 
 SCALES = (0.5, 2**-0.5, 1.0, 2**0.5, 2.0, 4.0)
@@ -46,14 +45,19 @@ def blobs(size: int, pixel: float) -> torch.Tensor:
     return torch.einsum("bcpy,bcpx->bcyx", rows, columns).float()
 
 
-def made(sampling: dict | None = None, detail=(0.5,), scales=SCALES, smooth=False, **options):
+def made(sampling: dict | None = None, detail=(0.5,), scales=SCALES, smooth=False):
     foveate = Foveate(ScaleGrid.of(*scales), window=28, **(sampling or {}))
-    return foveate, Coarsen([foveate] * len(detail), detail, smooth=smooth, **options)
+    return foveate, Detail([foveate] * len(detail), detail, smooth=smooth)
 
 
-def gap_closed(coarsen: Coarsen, before: torch.Tensor, wanted: torch.Tensor, share: int) -> list[float]:
-    """For each channel: by what share the coarsened windows (B, S, C, n, n) are closer."""
-    after = coarsen.coarsen(before[None], torch.full((1, len(before)), share))[0]
+def last(windows: torch.Tensor) -> torch.Tensor:
+    """Windows (…, C, n, n) as training has them, (…, n, n, C)."""
+    return windows.movedim(-3, -1)
+
+
+def gap_closed(blur: Detail, before: torch.Tensor, wanted: torch.Tensor, share: int) -> list[float]:
+    """For each channel: by what share the blurred windows (B, S, C, n, n) are closer."""
+    after = blur.blurred(last(before)[None], torch.full((1, len(before)), share))[0].movedim(-1, 2)
     errors = [(windows - wanted).pow(2).mean((0, 2, 3, 4)).sqrt() for windows in (before, after)]
     return (1 - errors[1] / errors[0]).tolist()
 
@@ -62,18 +66,18 @@ def gap_closed(coarsen: Coarsen, before: torch.Tensor, wanted: torch.Tensor, sha
 @pytest.mark.parametrize("share", [0.5, 2**-0.5, 0.35])
 @pytest.mark.parametrize("smooth", [True, False])
 def test_the_windows_are_those_of_the_smaller_image(sampling, share, smooth) -> None:
-    foveate, coarsen = made(sampling, (share,), smooth=smooth, channels_last=False)
+    foveate, blur = made(sampling, (share,), smooth=smooth)
     smaller = Foveate(ScaleGrid.of(*(share * sigma for sigma in SCALES)), window=28, **sampling)
     if smooth:
         whole, less = blobs(128, 1.0), blobs(128, 1 / share)
     else:
         whole = pictures()
         less = rescale(whole, share, continuation="border")
-    closed = gap_closed(coarsen, foveate(whole), smaller(less), len(coarser_shares(share)))
+    closed = gap_closed(blur, foveate(whole), smaller(less), len(coarser_shares(share)))
     touched = [value for value, sigma in zip(closed, SCALES, strict=True) if sigma * share < 1 - 1e-9]
     assert min(touched) > (0.3 if "blur" in sampling else 0.55)  # blurred windows differ less to begin with
     assert sum(touched) / len(touched) > (0.55 if "blur" in sampling else 0.7)
-    other = Coarsen([foveate], [share], smooth=not smooth, channels_last=False)
+    other = Detail([foveate], [share], smooth=not smooth)
     worse = gap_closed(other, foveate(whole), smaller(less), len(coarser_shares(share)))
     assert sum(worse) < sum(closed)  # which way smaller images are made matters
     assert closed[len(touched) :] == pytest.approx([0] * (len(SCALES) - len(touched)), abs=1e-6)
@@ -81,41 +85,39 @@ def test_the_windows_are_those_of_the_smaller_image(sampling, share, smooth) -> 
 
 def test_the_matrices_are_those_of_how_windows_are_sampled() -> None:
     foveates = [Foveate(ScaleGrid.of(*SCALES), window=28, **sampling) for sampling in SAMPLING]
-    together = Coarsen(foveates, [0.5, 0.4, 0.3, 0.5], smooth=True)
+    together = Detail(foveates, [0.5, 0.4, 0.3, 0.5], smooth=True)
     for run, (foveate, detail) in enumerate(zip(foveates, (0.5, 0.4, 0.3, 0.5), strict=True)):
-        alone = Coarsen([foveate], [detail], smooth=True)
+        alone = Detail([foveate], [detail], smooth=True)
         shares, channels = alone.matrices.shape[1:3]
         torch.testing.assert_close(
-            together.matrices[run, :shares, : channels - 1], alone.matrices[0, :, :-1], rtol=0, atol=1e-5
+            together.matrices[run, :shares, :channels], alone.matrices[0], rtol=0, atol=1e-5
         )
     assert not torch.allclose(together.matrices[0], together.matrices[3], atol=1e-3)
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float64])
 def test_what_is_even_stays_even_and_what_keeps_all_pixels_stays_as_it_is(kind) -> None:
-    foveate, coarsen = made(detail=(0.3,))
+    foveate, blur = made(detail=(0.3,))
     even = torch.full((1, 8, len(SCALES), 28, 28, 2), -0.763).to(kind)
     shares = torch.arange(8)[None]
-    torch.testing.assert_close(coarsen.coarsen(even, shares), even, rtol=0, atol=1e-6)
+    torch.testing.assert_close(blur.blurred(even, shares), even, rtol=0, atol=1e-6)
     windows = foveate(noise(8)).movedim(2, -1)[None].to(kind)
-    result = coarsen.coarsen(windows, shares)
+    result = blur.blurred(windows, shares)
     assert result.dtype == kind
     changed = (result != windows).flatten(3).any(3)[0]  # (B, S)
     fewer = [[share * sigma < 1 - 1e-9 for sigma in SCALES] for share in coarser_shares(0.3)]
     assert changed.tolist() == [[False] * len(SCALES), *fewer]
-    exact = coarsen.double().coarsen(windows.double(), shares)
+    exact = blur.double().blurred(windows.double(), shares)
     assert float((result - exact).abs().max()) < (0.01 if kind == torch.bfloat16 else 1e-5)
 
 
-def test_the_axes_and_the_layouts_are_treated_alike() -> None:
-    foveate, coarsen = made()
-    first = Coarsen([foveate], [0.5], smooth=False, channels_last=False)
-    windows, shares = foveate(noise())[None], torch.tensor([[0, 2, 4]])
-    result = first.coarsen(windows, shares)
-    last = coarsen.coarsen(windows.movedim(3, -1), shares).movedim(-1, 3)
-    torch.testing.assert_close(result, last)
-    torch.testing.assert_close(first.coarsen(windows.mT, shares).mT, result)
-    torch.testing.assert_close(first.coarsen(windows.flip(-1), shares).flip(-1), result, rtol=0, atol=1e-4)
+def test_the_axes_are_treated_alike() -> None:
+    foveate, blur = made()
+    windows, shares = last(foveate(noise())[None]), torch.tensor([[0, 2, 4]])
+    result = blur.blurred(windows, shares)
+    torch.testing.assert_close(blur.blurred(windows.transpose(3, 4), shares).transpose(3, 4), result)
+    torch.testing.assert_close(blur.blurred(windows.flip(4), shares).flip(4), result, rtol=0, atol=1e-4)
+    torch.testing.assert_close(blur.blurred(windows.flip(5), shares).flip(5), result)
 
 
 def test_shares_are_a_quarter_of_an_octave_apart_down_to_the_smallest() -> None:
@@ -127,9 +129,9 @@ def test_shares_are_a_quarter_of_an_octave_apart_down_to_the_smallest() -> None:
 
 
 def test_each_run_has_its_own_shares_and_half_of_the_images_keep_all() -> None:
-    _, coarsen = made(detail=(1.0, 0.5, 0.4, 0.9))
+    _, blur = made(detail=(1.0, 0.5, 0.4, 0.9))
     torch.manual_seed(0)
-    drawn = coarsen.drawn(torch.empty(4, 4000, 1))
+    drawn = blur.drawn(torch.empty(4, 4000, 1))
     frequencies = [torch.bincount(run, minlength=7).double() / 4000 for run in drawn]
     expected = [
         [1.0] + [0.0] * 6,
@@ -143,23 +145,13 @@ def test_each_run_has_its_own_shares_and_half_of_the_images_keep_all() -> None:
     assert torch.equal(torch.stack(frequencies) > 0, torch.tensor(expected) > 0)
 
 
-def test_images_that_choose_channels_are_coarsened_at_their_scales() -> None:
-    foveate, coarsen = made(detail=(0.4,), channels_last=False)
-    channels = torch.tensor([[0, 2, 5], [1, 3, 4], [0, 2, 5]])
-    shares = torch.tensor([[3, 5, 0]])
-    whole = coarsen.coarsen(foveate(noise())[None], shares)
-    part = coarsen.coarsen(foveate(noise(), channels=channels)[None], shares, channels[None])
-    expected = whole[:, torch.arange(3)[:, None], channels]
-    torch.testing.assert_close(part, expected, rtol=0, atol=1e-5)
-
-
-def test_what_cannot_be_coarsened_is_an_error() -> None:
+def test_what_cannot_be_blurred_is_an_error() -> None:
     foveate = Foveate(ScaleGrid.of(1), window=28)
     for detail in (0.0, 1.5, math.nan):
         with pytest.raises(ValueError, match="share of pixels"):
-            Coarsen([foveate], [detail], smooth=True)
+            Detail([foveate], [detail], smooth=True)
     with pytest.raises(ValueError, match="one grid"):
-        Coarsen([foveate, Foveate(ScaleGrid.of(2), window=28)], [0.5, 0.5], smooth=True)
+        Detail([foveate, Foveate(ScaleGrid.of(2), window=28)], [0.5, 0.5], smooth=True)
 
 
 # The step of training
@@ -167,15 +159,14 @@ def test_what_cannot_be_coarsened_is_an_error() -> None:
 
 def test_the_step_is_one_graph_and_computes_the_same_compiled() -> None:
     """A graph break or a look at a value would be an error here, and on a GPU in the captured step."""
-    foveate, coarsen = made(detail=(0.5, 1.0))
+    foveate, blur = made(detail=(0.5, 1.0))
     windows = foveate(noise(8)).movedim(2, -1).expand(2, -1, -1, -1, -1, -1).bfloat16()
     network = fovlse(ScaleGrid.of(0.5, 1, 2), data="cifar10", backbone=ResidualBackbone(2))
-    finer = foveate_finer(network.foveate, 2, beyond=0, phases=2)
-    inside = Coarsen([finer], [0.5], smooth=False, channels_last=False)
-    alone = Alone(network, cached=False, foveate=finer, phases=2, coarsen=inside)
-    canvas = Augment(finer)(torch.rand(1, 4, 3, 32, 32))
+    inside = Detail([network.foveate], [0.5], smooth=False)
+    alone = Alone(network, windows=False, detail=inside)
+    canvas = FlipsAndCrops(network.foveate)(torch.rand(1, 4, 3, 32, 32))
     torch.compiler.reset()
-    for module, inputs in ((coarsen, windows), (alone, canvas)):
+    for module, inputs in ((blur, windows), (alone, canvas)):
         results = []
         for called in (module, torch.compile(module, fullgraph=True, backend="aot_eager")):
             torch.manual_seed(0)
@@ -186,39 +177,40 @@ def test_the_step_is_one_graph_and_computes_the_same_compiled() -> None:
 
 def test_no_value_is_looked_at_and_autocast_does_not_round() -> None:
     """What waits for a value cannot be captured; tensors without values tell."""
-    foveate, coarsen = made(channels_last=False)
-    windows = foveate(noise())[None]
+    foveate, blur = made()
+    windows = last(foveate(noise())[None])
     with torch.autocast("cpu", torch.bfloat16):
         torch.manual_seed(0)
-        rounded = coarsen(windows)
+        rounded = blur(windows)
     torch.manual_seed(0)
-    assert torch.equal(coarsen(windows), rounded)
+    assert torch.equal(blur(windows), rounded)
     assert not torch.equal(rounded, windows)
     with FakeTensorMode(allow_non_fake_inputs=True):
-        for chosen in (None, torch.zeros(1, 3, len(SCALES), dtype=torch.long)):
-            assert coarsen(torch.empty(windows.shape), chosen).shape == windows.shape
+        assert blur(torch.empty(windows.shape)).shape == windows.shape
 
 
-def test_windows_made_in_the_step_are_coarsened_in_training_alone(monkeypatch) -> None:
+def test_windows_made_in_the_step_are_blurred_in_training_alone(monkeypatch) -> None:
     network = fovlse(ScaleGrid.of(0.5, 2), data="cifar10", backbone=ResidualBackbone(2))
-    finer = foveate_finer(network.foveate, 4, beyond=1, phases=2)
-    coarsen = Coarsen([finer], [0.5], smooth=False, channels_last=False)
-    monkeypatch.setattr(coarsen, "drawn", lambda windows: torch.full(windows.shape[:2], 4))
-    alone = Alone(network, cached=False, foveate=finer, phases=2, coarsen=coarsen)
-    assert not any("coarsen" in name for name in alone.state_dict())  # old checkpoints go on to fit
+    blur = Detail([network.foveate], [0.5], smooth=False)
+    monkeypatch.setattr(blur, "drawn", lambda windows: torch.full(windows.shape[:2], 4))
+    alone = Alone(network, windows=False, detail=blur)
+    assert not any("detail" in name for name in alone.state_dict())  # checkpoints need not hold it
     seen = []
     monkeypatch.setattr(network, "from_stack", lambda stack: seen.append(stack) or stack)
     shown = torch.rand(1, 8, 3, 40, 40)
     alone(shown)
-    alone.eval()(shown)
-    plain = finer(shown[0])
-    for windows, of in zip(seen, (coarsen(plain[None])[0], plain), strict=True):
-        phases = of.unflatten(1, (-1, 2)).unbind(2)  # two of (B, S, C, n, n)
-        is_of = torch.stack([(windows - phase).abs().flatten(1).amax(1) < 1e-4 for phase in phases])
-        assert bool((is_of.sum(0) == 1).all())
+    blurred = blur(last(network.foveate(shown[0]))[None])[0].movedim(-1, 2)
+    torch.testing.assert_close(seen.pop(), blurred, rtol=0, atol=1e-4)
+    torch.testing.assert_close(alone.eval()(shown)[0], network(shown[0]))
+    assert not seen
 
 
 # Whole runs
+
+
+def blurring(trainer: Trainer) -> Detail | None:
+    """What blurs windows that lie in memory."""
+    return next((made for made in trainer.augmentations if isinstance(made, Detail)), None)
 
 
 @pytest.fixture
@@ -239,39 +231,36 @@ def test_runs_lose_detail_each_in_its_own_measure_alone_and_together(tmp_path, s
     configs = [tiny("fovlse"), tiny("fovlse", detail=0.5), tiny("fovlse", detail=0.4, **options)]
     plain, coarse, _ = (weights(trained(config, tmp_path)) for config in configs)
     assert any(not torch.equal(value, coarse[name]) for name, value in plain.items())
-    assert [trainer.coarsen is None for trainer, _ in seen[::10]] == [True, False, False]
+    assert [blurring(trainer) is None for trainer, _ in seen[::10]] == [True, False, False]
     seen.clear()
     fit(configs, tmp_path / "together", device="cpu", together=True, sizes=(1.0,))
     trainer, inputs = seen[0]
     assert len(inputs) == 3
-    assert trainer.coarsen.counts.flatten().tolist() == [0, 4, 6]
-    assert trainer.coarsen.channels_last
+    assert blurring(trainer).counts.flatten().tolist() == [0, 4, 6]
     for run, config in enumerate(configs[1:], start=1):
         foveate = build.build_network(config.resolve(), 1).foveate
-        alone = Coarsen([foveate], [config.training.detail], smooth=True)
-        mine = trainer.coarsen.matrices[run, : alone.matrices.shape[1], : alone.touched]
-        torch.testing.assert_close(mine, alone.matrices[0, :, :-1], rtol=0, atol=1e-5)
+        alone = Detail([foveate], [config.training.detail], smooth=True)
+        mine = blurring(trainer).matrices[run, : alone.matrices.shape[1], : alone.touched]
+        torch.testing.assert_close(mine, alone.matrices[0], rtol=0, atol=1e-5)
 
 
-def test_cut_windows_are_coarsened_before_their_phase_is_chosen(tmp_path, seen, monkeypatch) -> None:
+def test_windows_are_cropped_before_they_are_blurred(tmp_path, seen, monkeypatch) -> None:
     order = []
 
     def spy(name: str):
         return lambda self, windows, *rest: order.append((name, windows.shape[2])) or windows
 
-    monkeypatch.setattr(Cut, "forward", spy("cut"))
-    monkeypatch.setattr(Coarsen, "forward", spy("coarsen"))
-    trained(tiny("fovlse", detail=0.5, visible=0.5, phases=2, beyond=1), tmp_path)
-    assert order[:2] == [("cut", 10), ("coarsen", 10)]
+    monkeypatch.setattr(Visible, "forward", spy("crop"))
+    monkeypatch.setattr(Detail, "forward", spy("blur"))
+    trained(tiny("fovlse", detail=0.5, visible=0.5), tmp_path)
+    assert order[:2] == [("crop", 3), ("blur", 3)]
     trainer, inputs = seen[0]
-    assert inputs.shape[2] == 5
-    assert trainer.coarsen.touched == 6  # of 2^(−1/2), …, 2^(7/4): those below 2
+    assert inputs.shape[2] == 3
+    assert blurring(trainer).touched == 2  # of 1, √2 and 2: those below 2
 
 
-@pytest.mark.parametrize(
-    "training", [{}, {"flips": True, "visible": 0.5}, {"crops": 2, "phases": 2}], ids=str
-)
-def test_cifar_is_coarsened_where_its_windows_are_made(training, cifar, tmp_path, seen) -> None:
+@pytest.mark.parametrize("training", [{}, {"flips": True, "visible": 0.5}, {"crops": 2}], ids=str)
+def test_cifar_is_blurred_where_its_windows_are_made(training, cifar, tmp_path, seen) -> None:
     config = RunConfig(
         DataConfig("cifar10"),
         NetworkConfig("fovavg", ratio=2, backbone="residual"),
@@ -279,13 +268,12 @@ def test_cifar_is_coarsened_where_its_windows_are_made(training, cifar, tmp_path
     )
     fit([config], tmp_path, device="cpu", sizes=(1.0,))
     trainer, inputs = seen[0]
-    in_step = trainer.model.coarsen
-    assert (trainer.coarsen is None, in_step is None) == ((True, False) if training else (False, True))
-    coarsen = in_step or trainer.coarsen
-    assert (coarsen.channels_last, coarsen.touched) == (False, 4 if "phases" in training else 2)
-    foveate = trainer.model.foveate if in_step else trainer.model.network.foveate
-    expected = Coarsen([foveate], [0.5], smooth=False)
-    assert torch.equal(coarsen.matrices, expected.matrices)
+    before, in_step = blurring(trainer), trainer.model.detail
+    assert (before is None, in_step is None) == ((True, False) if training else (False, True))
+    blur = in_step or before
+    assert blur.touched == 2
+    expected = Detail([trainer.model.network.foveate], [0.5], smooth=False)
+    assert torch.equal(blur.matrices, expected.matrices)
     assert inputs.ndim == (5 if training else 6)
 
 

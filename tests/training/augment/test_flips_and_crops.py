@@ -13,12 +13,11 @@ from scalechannels import ScaleGrid
 from scalechannels.backbones.residual import ResidualBackbone
 from scalechannels.constructors import fovlse
 from scalechannels.sampling import Foveate
-from scalechannels.training.alone import Alone
 from scalechannels.training.augment import flips_and_crops as augmenting
-from scalechannels.training.augment.flips_and_crops import Augment, canvas_side
+from scalechannels.training.augment.flips_and_crops import FlipsAndCrops, canvas_side
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.fit import fit
-from scalechannels.training.resident import foveate_finer
+from scalechannels.training.inputs import Alone
 from scalechannels.training.trainer import Trainer
 
 GRID = ScaleGrid(0.5, 2, ratio=2**0.5)
@@ -55,7 +54,7 @@ def shares(monkeypatch):
 @pytest.mark.parametrize("size", [(32, 32), (33, 36), (20, 15)], ids=str)
 def test_a_canvas_without_changes_looks_like_its_image(sampling, size) -> None:
     foveate, shown = foveated(**sampling), images(2, *size)
-    canvas = Augment(foveate)(shown)
+    canvas = FlipsAndCrops(foveate)(shown)
     assert canvas.shape[3:] != shown.shape[3:]
     torch.testing.assert_close(foveate(canvas[0]), foveate(shown[0]), rtol=0, atol=1e-9)
 
@@ -63,7 +62,7 @@ def test_a_canvas_without_changes_looks_like_its_image(sampling, size) -> None:
 @pytest.mark.parametrize(("sampling", "side"), [({}, 64), ({"antialias": True}, 66)], ids=str)
 def test_the_canvas_is_no_larger_than_the_widest_window_needs(sampling, side) -> None:
     foveate, shown = foveated(**sampling), images()
-    canvas = Augment(foveate)(shown)
+    canvas = FlipsAndCrops(foveate)(shown)
     assert canvas.shape == (1, 3, 2, side, side)
     smaller = canvas[0, ..., 1:-1, 1:-1].clone()
     smaller[..., 0] = smaller[..., -1] = 9  # what lies at the edge of a smaller one is seen, too
@@ -78,7 +77,7 @@ def test_the_canvas_is_no_larger_than_the_widest_window_needs(sampling, side) ->
 def test_a_cut_image_looks_like_the_cropped_one(sampling, kept, shares) -> None:
     foveate, shown, lost = foveated(**sampling), images(), (32 - kept) // 2
     shares(kept / 32)
-    canvas = Augment(foveate, visible=0.05)(shown)
+    canvas = FlipsAndCrops(foveate, visible=0.05)(shown)
     cropped = shown[..., lost : 32 - lost, lost : 32 - lost]
     torch.testing.assert_close(foveate(canvas[0]), foveate(cropped[0]), rtol=0, atol=1e-9)
     assert not torch.allclose(foveate(canvas[0]), foveate(shown[0]))
@@ -89,7 +88,7 @@ def test_whatever_the_share_a_picture_of_two_pixels_or_more_is_left(size, shares
     shown = images(1, size, size)
     for share in (1e-6, 0.5, 0.99, 1.0, torch.inf):
         shares(share)
-        canvas = Augment(None, visible=1e-6)(shown)
+        canvas = FlipsAndCrops(None, visible=1e-6)(shown)
         kept = len(canvas[0, 0, 0].unique(dim=0))
         assert kept % 2 == size % 2  # the edge lies on a pixel
         assert abs(kept - min(max(share, 2 / size) * size, size)) <= 1
@@ -99,17 +98,17 @@ def test_whatever_the_share_a_picture_of_two_pixels_or_more_is_left(size, shares
 def test_every_second_image_is_cut_down_to_the_smallest_share() -> None:
     torch.manual_seed(0)
     shown = images(1).expand(-1, 600, -1, -1, -1)
-    canvas = Augment(None, visible=0.25)(shown)
+    canvas = FlipsAndCrops(None, visible=0.25)(shown)
     kept = torch.tensor([len(made[0].unique(dim=0)) for made in canvas[0]])
     assert 0.4 < (kept == 32).double().mean() < 0.65
     assert (int(kept.min()), int(kept.max())) == (8, 32)
-    assert 0.2 < (kept <= 16).double().mean() < 0.3  # log-uniform: half of the cut ones are below the middle
+    assert 0.2 < (kept <= 16).double().mean() < 0.3  # log-uniform: half of the cropped are below the middle
 
 
 def test_without_windows_a_shift_is_a_random_crop_of_the_padded_image() -> None:
     torch.manual_seed(0)
     shown = images(1, 8, 9).expand(-1, 400, -1, -1, -1)
-    canvas = Augment(None, crops=2)(shown)
+    canvas = FlipsAndCrops(None, crops=2)(shown)
     padded = nn.functional.pad(shown[0, :1], (2, 2, 2, 2), mode="reflect")[0]
     crops = {
         (down, right): padded[:, down : down + 8, right : right + 9]
@@ -123,7 +122,7 @@ def test_without_windows_a_shift_is_a_random_crop_of_the_padded_image() -> None:
 def test_every_second_image_is_mirrored_left_to_right() -> None:
     torch.manual_seed(0)
     shown = images(400, 8, 8)
-    canvas = Augment(None, flips=True)(shown)
+    canvas = FlipsAndCrops(None, flips=True)(shown)
     same = (canvas == shown).flatten(2).all(2)
     mirrored = (canvas == shown.flip(4)).flatten(2).all(2)
     assert bool((same ^ mirrored).all())
@@ -134,7 +133,7 @@ def test_all_at_once_is_a_crop_of_the_shifted_and_mirrored_image_continued() -> 
     torch.manual_seed(0)
     shown = images(60, 8, 8)
     foveate = Foveate(ScaleGrid.of(1, 2), 8, outside="reflect")
-    canvas = Augment(foveate, flips=True, crops=1, visible=0.3)(shown).numpy()[0]
+    canvas = FlipsAndCrops(foveate, flips=True, crops=1, visible=0.3)(shown).numpy()[0]
     assert canvas.shape[2:] == (16, 16)
     met = set()
     for image, made in zip(shown[0].numpy(), canvas, strict=True):
@@ -146,7 +145,7 @@ def test_all_at_once_is_a_crop_of_the_shifted_and_mirrored_image_continued() -> 
         assert found
         met.update(found)
     assert len(met) > 30
-    assert {kept for _, down, right, kept in met if down and right} >= {4, 6, 16}  # 16: not cut at all
+    assert {kept for _, down, right, kept in met if down and right} >= {4, 6, 16}  # 16: not cropped at all
 
 
 def _expected(image: np.ndarray, flip: bool, down: int, right: int, kept: int) -> np.ndarray:
@@ -159,7 +158,7 @@ def _expected(image: np.ndarray, flip: bool, down: int, right: int, kept: int) -
 
 def test_windows_that_do_not_reflect_are_refused() -> None:
     with pytest.raises(ValueError, match="outside='border'"):
-        Augment(Foveate(GRID, 32), flips=True)
+        FlipsAndCrops(Foveate(GRID, 32), flips=True)
 
 
 # The step of training
@@ -169,9 +168,9 @@ def test_windows_that_do_not_reflect_are_refused() -> None:
 def test_the_step_is_one_graph_and_computes_the_same_compiled(sampling) -> None:
     """A graph break or a look at a value would be an error here, and on a GPU in the captured step."""
     network = fovlse(GRID, data="cifar10", backbone=ResidualBackbone(2), **sampling)
-    augment = Augment(network.foveate, flips=True, crops=4, visible=0.5)
+    augment = FlipsAndCrops(network.foveate, flips=True, crops=4, visible=0.5)
     shown, labels = torch.rand(1, 8, 3, 32, 32), torch.arange(8)[None]
-    trainer = Trainer(Alone(network, cached=False), shown, labels, [0], precision="float32", augment=augment)
+    trainer = Trainer(Alone(network, windows=False), shown, labels, [0], precision="float32")
 
     def gradient(make, objective) -> tuple[torch.Tensor, ...]:
         torch.manual_seed(0)
@@ -183,21 +182,6 @@ def test_the_step_is_one_graph_and_computes_the_same_compiled(sampling) -> None:
     )
     for mine, other in zip(gradient(augment, trainer._objective), gradient(*compiled), strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-5)
-
-
-def test_a_finer_grid_looks_at_the_canvas_in_one_phase_of_each_image(monkeypatch) -> None:
-    torch.manual_seed(0)
-    network = fovlse(ScaleGrid.of(1, 2), data="cifar10", backbone=ResidualBackbone(2))
-    finer = foveate_finer(network.foveate, 2, beyond=1, phases=2)
-    seen = []
-    monkeypatch.setattr(network, "from_stack", lambda stack: seen.append(stack) or stack)
-    shown = torch.rand(1, 8, 3, 40, 40)
-    Alone(network, cached=False, foveate=finer, phases=2)(shown)
-    phases = finer(shown[0]).unflatten(1, (-1, 2)).unbind(2)  # two of (B, S, C, n, n)
-    assert seen[0].shape == (8, 4, 3, 32, 32)
-    is_of = torch.stack([(seen[0] - phase).abs().flatten(1).amax(1) < 1e-5 for phase in phases])  # (2, B)
-    assert bool((is_of.sum(0) == 1).all())
-    assert bool(is_of.any(1).all())  # both phases are met
 
 
 # Whole runs
@@ -222,7 +206,6 @@ def trained(config: RunConfig, folder, **options):
         (run(flips=True, crops=2), 64),
         (run("fovavg", {"antialias": True}, crops=2, visible=0.5, smoothing=0.1, average=0.9), 66),
         (run("fovconc", visible=0.5), 64),
-        (run("fovmax", flips=True, beyond=1, phases=2), 178),  # 31 times the widest, 4·√2
         (run("fovmax", {"pretrained": 1.0}, flips=True), 32),
         (run("cnn", flips=True, crops=2, visible=0.5), 32),
     ],
@@ -234,9 +217,9 @@ def test_runs_see_canvases_made_of_the_images_in_memory(config, canvas, cifar, t
     def spy(self, inputs, labels):
         seen.append((self.inputs.shape, inputs))
         asked = (config.training.flips, config.training.crops, config.training.visible)
-        assert (self.augment.flips, self.augment.crops, float(self.augment.visible)) == asked
-        finer = self.model.foveate
-        assert (0 if finer is None else len(finer.grid)) == (10 if config.training.beyond else 0)
+        (augment,) = self.augmentations
+        assert (augment.flips, augment.crops, float(augment.visible)) == asked
+        assert self.model.detail is None
         learn(self, inputs, labels)
 
     monkeypatch.setattr(Trainer, "learn", spy)
@@ -282,7 +265,7 @@ def test_streams_are_refused(cifar, tmp_path) -> None:
 @pytest.mark.parametrize("options", [{"crops": 4}, {"flips": True, "crops": 4}, {"visible": 0.5}], ids=str)
 def test_a_plain_networks_images_can_be_compiled(options) -> None:
     """Places that are whole numbers must stay so for the compiler, which refuses others as an index."""
-    augment, seen = Augment(None, **options), images()
+    augment, seen = FlipsAndCrops(None, **options), images()
     torch.compiler.reset()
     canvas = torch.compile(augment, fullgraph=True)(seen)
     assert canvas.shape == seen.shape
@@ -292,4 +275,4 @@ def test_a_plain_networks_images_can_be_compiled(options) -> None:
 def test_a_single_row_of_pixels_is_its_own_mirror() -> None:
     seen = images(height=1)
     for options in ({"crops": 2}, {"flips": True}, {"visible": 0.5}):
-        assert torch.isin(Augment(None, **options)(seen), seen).all()
+        assert torch.isin(FlipsAndCrops(None, **options)(seen), seen).all()

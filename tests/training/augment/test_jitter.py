@@ -7,10 +7,10 @@ from helpers.tiny_runs import SIZES, tiny, trained, weights
 from scalechannels import ScaleGrid
 from scalechannels.sampling import Foveate
 from scalechannels.training.augment.jitter import Jitter
-from scalechannels.training.augment.visible import Cut
+from scalechannels.training.augment.visible import Visible
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.fit import fit
-from scalechannels.training.resident import foveate_finer
+from scalechannels.training.inputs import widened
 from scalechannels.training.trainer import Trainer
 
 GRID = ScaleGrid.of(0.5, 1, 3)
@@ -25,7 +25,7 @@ def images(count: int = 4) -> torch.Tensor:
 
 def wider(shown: torch.Tensor) -> torch.Tensor:
     """(1, B, S, C, n + 2 m, n + 2 m)"""
-    return foveate_finer(FOVEATE, ratio=2, margin=MARGIN)(shown)[None]
+    return widened(FOVEATE, MARGIN)(shown)[None]
 
 
 def drawn(count: int = 4) -> torch.Tensor:
@@ -41,28 +41,25 @@ def about(shown: torch.Tensor, shift: torch.Tensor, middle: float) -> torch.Tens
     return torch.cat(result, 1)[None]
 
 
-@pytest.mark.parametrize("channels_last", [True, False])
-def test_they_are_windows_about_another_centre(channels_last) -> None:
-    jitter = Jitter([MARGIN], channels_last)
-    windows = wider(images())
+def test_they_are_windows_about_another_centre() -> None:
+    jitter = Jitter([MARGIN])
+    windows = wider(images()).movedim(3, -1)
     expected = about(images(), drawn(), 19.5)
-    if channels_last:
-        made = jitter.shifted(windows.movedim(3, -1), drawn()).movedim(-1, 3)
-    else:
-        made = jitter.shifted(windows, drawn())
+    made = jitter.shifted(windows, drawn()).movedim(-1, 3)
     torch.testing.assert_close(made, expected)
     unshifted = FOVEATE(images())[None]
     assert not torch.allclose(made, unshifted)
-    still = Jitter([MARGIN], channels_last=False).shifted(windows, torch.zeros(1, 4, 3, 2, dtype=torch.long))
-    torch.testing.assert_close(still, unshifted)
+    still = jitter.shifted(windows, torch.zeros(1, 4, 3, 2, dtype=torch.long))
+    torch.testing.assert_close(still.movedim(-1, 3), unshifted)
 
 
-def test_what_is_cut_before_is_seen_off_the_centre_of_the_cropped_picture() -> None:
+def test_what_is_cropped_before_is_seen_off_the_centre_of_the_cropped_picture() -> None:
     grid, side = ScaleGrid.of(1), 10
     shown, shift = images(), drawn()[:, :, :1]
-    windows = foveate_finer(Foveate(grid, 8), ratio=2, margin=MARGIN)(shown)[None]
-    cut = Cut(Foveate(grid, 8), torch.full((1, 4), 8.0), [0.5], channels_last=True)
-    made = Jitter([MARGIN]).shifted(cut.cut(windows.movedim(3, -1), torch.full((1, 4), float(side))), shift)
+    windows = widened(Foveate(grid, 8), MARGIN)(shown)[None]
+    visible = Visible(Foveate(grid, 8), torch.full((1, 4), 8.0), [0.5])
+    seen = visible.cropped(windows.movedim(3, -1), torch.full((1, 4), float(side)))
+    made = Jitter([MARGIN]).shifted(seen, shift)
     cropped = shown[:, :, 15:25, 15:25]
     expected = Foveate(grid, 8)(cropped, 4.5 + shift[0, :, 0].double())[None]
     torch.testing.assert_close(made.movedim(-1, 3), expected)

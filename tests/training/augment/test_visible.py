@@ -1,11 +1,11 @@
-"""Cut windows are those of a cropped image."""
+"""Visible windows are those of a cropped image."""
 
 import pytest
 import torch
 
 from scalechannels import ScaleGrid
 from scalechannels.sampling import Foveate
-from scalechannels.training.augment.visible import Cut
+from scalechannels.training.augment.visible import Visible
 
 SIDE = 22  # its edge lies on a pixel of the windows of scale 1 and 3
 
@@ -15,37 +15,36 @@ def images(count: int = 3) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("outside", ["border", "reflect"])
-@pytest.mark.parametrize("channels_last", [True, False])
-def test_the_windows_are_those_of_the_cropped_image(outside, channels_last) -> None:
+def test_the_windows_are_those_of_the_cropped_image(outside) -> None:
     foveate = Foveate(ScaleGrid.of(1, 3), window=28, outside=outside)
     windows = foveate(images())[None]  # (1, B, S, C, n, n)
     cropped = foveate(images()[:, :, 21:43, 21:43])[None]
     assert not torch.allclose(windows, cropped)
-    cut = Cut(foveate, torch.full((1, 3), 28), [0.5], channels_last)
+    visible = Visible(foveate, torch.full((1, 3), 28), [0.5])
     side = torch.full((1, 3), float(SIDE))
-    torch.testing.assert_close(cut.cut(windows.movedim(3, -1), side).movedim(-1, 3), cropped)
-    torch.testing.assert_close(cut.cut(windows.movedim(3, -1), side + 1e9).movedim(-1, 3), windows)
+    torch.testing.assert_close(visible.cropped(windows.movedim(3, -1), side).movedim(-1, 3), cropped)
+    torch.testing.assert_close(visible.cropped(windows.movedim(3, -1), side + 1e9).movedim(-1, 3), windows)
 
 
-def test_each_run_is_cut_in_its_own_measure_and_half_of_the_images_are_whole() -> None:
+def test_each_run_is_cropped_in_its_own_measure_and_half_of_the_images_are_whole() -> None:
     foveate = Foveate(ScaleGrid.of(1), window=28)
     many = foveate(images(400))
     windows = torch.stack([many, many]).movedim(3, -1)  # (2, B, S, n, n, C)
-    cut = Cut(foveate, torch.full((1, 400), 28), [1.0, 0.5])
+    visible = Visible(foveate, torch.full((1, 400), 28), [1.0, 0.5])
     torch.manual_seed(0)
-    made = cut(windows, torch.zeros(2, 1, dtype=torch.long), torch.arange(400).expand(2, -1))
+    made = visible(windows, torch.zeros(2, 1, dtype=torch.long), torch.arange(400).expand(2, -1))
     assert torch.equal(made[0], windows[0])
     changed = (made[1] != windows[1]).flatten(1).any(1)
     assert 0.35 < changed.float().mean() < 0.6
     middle = made[1][:, :, 7:21, 7:21]  # half of the frame is always seen
     assert torch.equal(middle, windows[1][:, :, 7:21, 7:21])
-    narrow = (made[1][:, 0, 13, 0] == made[1][:, 0, 13, 5]).all(1)  # cut by 5 pixels or more on each side
+    narrow = (made[1][:, 0, 13, 0] == made[1][:, 0, 13, 5]).all(1)  # cropped by 5 pixels or more on each side
     assert 0.1 < narrow.float().mean() < 0.4
 
 
-def test_what_cannot_be_cut_is_an_error() -> None:
+def test_what_cannot_be_cropped_is_an_error() -> None:
     grid = ScaleGrid.of(1)
     with pytest.raises(ValueError, match="known size"):
-        Cut(Foveate(grid, window=28), torch.full((1, 3), torch.nan), [0.5])
+        Visible(Foveate(grid, window=28), torch.full((1, 3), torch.nan), [0.5])
     with pytest.raises(ValueError, match="constant"):
-        Cut(Foveate(grid, window=28, outside="constant"), torch.ones(1, 3), [0.5])
+        Visible(Foveate(grid, window=28, outside="constant"), torch.ones(1, 3), [0.5])

@@ -17,8 +17,8 @@ from scalechannels import ScaleChannelNetwork, ScaleGrid
 from scalechannels.backbones.paper import CifarBackbone
 from scalechannels.data.image_set import ImageSet
 from scalechannels.pooling import MeanOverScales
-from scalechannels.training import resident
 from scalechannels.training.build import build_network
+from scalechannels.training.inputs import Inputs
 from scalechannels.training.stacking import products
 from scalechannels.training.stacking.stacked import StackedNetwork, can_stack, stack_networks
 from scalechannels.training.trainer import Trainer
@@ -52,13 +52,10 @@ class Case:
         self.networks = [build_network(config) for config in configs]
         for network in self.networks:
             _disturb(network)
-        made_for = self.networks[:1] * R
-        self.inputs, _ = resident.resident_inputs(made_for, sets, "float32", channels_last=True)
+        made = Inputs(configs, self.networks, range(R), sets, stacked=True)
+        self.inputs, self.cached = made.resident, made.windows
         self.images = torch.stack([made.images for made in sets])  # (R, B, 1, H, W)
-        self.windows, self.cached = resident.resident_inputs(made_for, sets, "float32", channels_last=False)
-        self.inputs, self.images, self.windows = (
-            tensor.to(dtype) for tensor in (self.inputs, self.images, self.windows)
-        )
+        self.inputs, self.images = self.inputs.to(dtype), self.images.to(dtype)
         self.networks = [network.to(dtype) for network in self.networks]
         self.stack = stack_networks(self.networks, side, side).to(dtype)
 
@@ -66,7 +63,7 @@ class Case:
         network = self.networks[run]
         if self.cached:
             assert isinstance(network, ScaleChannelNetwork)
-            return network.from_stack(self.windows[run])
+            return network.from_stack(self.inputs[run].movedim(-1, 2))
         return network(self.images[run])
 
     def loss(self, logits: torch.Tensor) -> torch.Tensor:

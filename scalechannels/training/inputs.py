@@ -1,0 +1,221 @@
+"""What a training step takes in: this module alone decides what lies in memory and what is done to it.
+
+                          in memory                      in a step
+    foveated networks     windows, where they fit        cropped, shifted and blurred, as options ask
+                          images, where they do not      foveated by the network; no augmentation
+    CIFAR-10, augmented   images                         flipped and cropped, foveated, then blurred
+    SWMax, the plain CNN  images                         nothing
+
+Every way to look at a training set lies in memory once; runs that are trained together share it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from scalechannels.data.image_set import ImageSet
+from scalechannels.sampling import Foveate
+from scalechannels.saving.saved_network import Network
+from scalechannels.training.config import ResolvedRun, RunConfig
+
+MEMORY_SHARE = 0.5
+"""Windows may fill this share of the free memory; beyond it, images are foveated in every step."""
+
+
+class Inputs:
+    """What runs of one shape are trained on.
+
+    configs, networks   one for each run, the networks on the device
+    data_of    for each run, which of the training sets it is trained on
+    sets       the training sets; those of differing length are filled up with zeros
+    stacked    the networks are trained as one, see `stacking`; it becomes False where windows do not fit
+
+    resident, labels   (D, N, …) and (D, N), one for each way to look at a set
+    of_run     for each run, which of the D is its own
+    windows    whether `resident` has windows, (D, N, S, n, n, C)
+    augmentations   what is done to a batch in a step, in this order
+    detail     what blurs the windows that are made in a step, see `Alone`
+    """
+
+    def __init__(
+        self,
+        configs: Sequence[ResolvedRun],
+        networks: Sequence[Network],
+        data_of: Sequence[int],
+        sets: Sequence[ImageSet],
+        *,
+        stacked: bool,
+    ) -> None:
+        kinds = [
+            (data, config.network.antialias, config.network.blur)
+            for data, config in zip(data_of, configs, strict=True)
+        ]
+        ways = list(dict.fromkeys(kinds))
+        self.of_run = [ways.index(kind) for kind in kinds]
+        self.set_of = [data for data, _, _ in ways]
+        self.configs, self.network = configs, networks[0]
+        looking: list[Any] = [networks[kinds.index(way)] for way in ways]
+        self.foveates: list[Foveate] = [one.foveate for one in looking if one.look == "centre"]  # or none
+        self.margin = max(config.training.jitter for config in configs)
+        self.dtype = torch.bfloat16 if configs[0].training.precision == "bfloat16" else torch.float32
+        canvases = makes_canvases(configs[0])
+        self.windows, self.stacked = bool(self.foveates) and not canvases, stacked
+        if self.windows:
+            needed = self._window_bytes(sets)
+            if needed > MEMORY_SHARE * free_memory(sets[0].images.device):
+                self._without_windows(needed)
+        self.resident = self._made(sets)
+        self.labels = filled_up([made.labels for made in self._seen(sets)])  # (D, N)
+        detail = self._detail()
+        self.detail = detail if canvases else None
+        # A picture ends somewhere before it is made smaller: what repeats its border loses detail as well.
+        steps = [self._flips_and_crops()] if canvases else [self._visible(sets), self._jitter(), detail]
+        self.augmentations = [step.to(self.labels.device) for step in steps if step is not None]
+
+    def renew(self, sets: Sequence[ImageSet]) -> None:
+        """Put the sets, drawn again, where the first ones are: a captured step reads from there."""
+        if self.windows:
+            self._put_windows(sets)
+        else:
+            self.resident.copy_(self._images(sets))
+
+    def _without_windows(self, needed: int) -> None:
+        if len(self.configs) > 1:
+            raise MemoryError(
+                f"the windows of these runs need {needed / 2**30:.1f} GiB; train fewer runs together"
+            )
+        require_no_augmentation(self.configs[0])
+        self.windows = self.stacked = False
+
+    def _made(self, sets: Sequence[ImageSet]) -> Tensor:
+        if not self.windows:
+            return self._images(sets)
+        images, side = sets[0].images, self.foveates[0].window + 2 * self.margin
+        most = max(len(made) for made in self._seen(sets))
+        shape = (len(self.set_of), most, len(self.foveates[0].grid), side, side, images.shape[1])
+        self.resident = torch.zeros(shape, dtype=self.dtype, device=images.device)
+        self._put_windows(sets)
+        return self.resident
+
+    @torch.no_grad()
+    def _put_windows(self, sets: Sequence[ImageSet]) -> None:
+        for foveate, made, windows in zip(self.foveates, self._seen(sets), self.resident, strict=True):
+            look = widened(foveate, self.margin).to(windows.device) if self.margin else foveate
+            for part, target in zip(made.images.split(256), windows[: len(made)].split(256), strict=True):
+                target.copy_(look(part).movedim(2, -1))
+
+    def _images(self, sets: Sequence[ImageSet]) -> Tensor:
+        """The images (D, N, C, H, W) in the form that the networks are trained on."""
+        seen = self._seen(sets)
+        images = filled_up([made.images.to(self.dtype) if self.stacked else made.images for made in seen])
+        if self.stacked and self.network.look == "whole":
+            return images[:, :, None].movedim(3, -1)  # a stack of one window: (D, N, 1, H, W, C)
+        return images
+
+    def _window_bytes(self, sets: Sequence[ImageSet]) -> int:
+        pixels = sets[0].images.shape[1] * (self.foveates[0].window + 2 * self.margin) ** 2
+        most = max(len(made) for made in self._seen(sets))
+        return len(self.set_of) * most * len(self.foveates[0].grid) * pixels * self.dtype.itemsize
+
+    def _seen(self, sets: Sequence[ImageSet]) -> list[ImageSet]:
+        return [sets[data] for data in self.set_of]
+
+    def _visible(self, sets: Sequence[ImageSet]) -> nn.Module | None:
+        visible = [config.training.visible for config in self.configs]
+        if min(visible) == 1:
+            return None
+        from scalechannels.training.augment.visible import Visible
+
+        foveate, data = self.foveates[0], self.configs[0].data
+        # The side of the square that holds an object of size 1.
+        frame = data.own.object_pixels if data.name == "folder" else foveate.window
+        scales = filled_up([made.scales for made in self._seen(sets)])  # (D, N)
+        return Visible(foveate, frame * scales, visible)
+
+    def _jitter(self) -> nn.Module | None:
+        if not self.margin:
+            return None
+        from scalechannels.training.augment.jitter import Jitter
+
+        return Jitter([config.training.jitter for config in self.configs])
+
+    def _detail(self) -> nn.Module | None:
+        detail = [config.training.detail for config in self.configs]
+        if min(detail) == 1:
+            return None
+        from scalechannels.training.augment.detail import Detail
+
+        smooth = self.configs[0].data.name != "cifar10"  # digits are blurred in proportion to their size
+        foveates = [self.foveates[way] for way in self.of_run]
+        return Detail(foveates, detail, smooth=smooth).to(self.labels.device)
+
+    def _flips_and_crops(self) -> nn.Module:
+        from scalechannels.training.augment.flips_and_crops import FlipsAndCrops
+
+        training, foveate = self.configs[0].training, self.foveates[0] if self.foveates else None
+        return FlipsAndCrops(foveate, flips=training.flips, crops=training.crops, visible=training.visible)
+
+
+class Alone(nn.Module):
+    """One network in the form of a stack of one: inputs (1, B, …) to logits (1, B, K).
+
+    windows    the inputs are windows that were foveated before
+    detail     what blurs the windows that it makes of images, in training
+    """
+
+    def __init__(self, network: Network, windows: bool, detail: nn.Module | None = None) -> None:
+        super().__init__()
+        self.network, self.windows, self.detail = network, windows, detail
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        network: Any = self.network
+        if not self.windows and (self.detail is None or not self.training):
+            return network(inputs[0])[None]
+        windows = inputs
+        if self.detail is not None:
+            windows = self.detail(network.foveate(inputs[0]).movedim(2, -1)[None])
+        return network.from_stack(windows[0].movedim(-1, 2).contiguous())[None]
+
+
+def makes_canvases(config: RunConfig) -> bool:
+    """Whether each step changes the images themselves, so that they and not windows lie in memory."""
+    training = config.training
+    return config.data.name == "cifar10" and (training.flips or training.crops > 0 or training.visible < 1)
+
+
+def require_no_augmentation(config: RunConfig) -> None:
+    """An error where a run augments what does not lie in memory."""
+    if config.training.augments:
+        raise MemoryError(
+            "training.visible, detail, jitter, flips and crops are for images or windows that lie in memory, "
+            "and these do not fit; give fewer of them, or a device with more memory"
+        )
+
+
+def widened(foveate: Foveate, margin: int) -> Foveate:
+    """The same windows with so many pixels more on each side."""
+    return Foveate(foveate.grid, **{**foveate.arguments(), "window": foveate.window + 2 * margin})
+
+
+def filled_up(parts: Sequence[Tensor]) -> Tensor:
+    """Parts (N, …) that differ in N at most as one (D, N, …), zeros after the shorter ones."""
+    if len(parts) == 1:
+        return parts[0][None]  # a copy would take as much memory again
+    most = max(len(part) for part in parts)
+    joined = parts[0].new_zeros(len(parts), most, *parts[0].shape[1:])
+    for part, target in zip(parts, joined, strict=True):
+        target[: len(part)] = part
+    return joined
+
+
+def free_memory(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    if "SC_AVPHYS_PAGES" not in os.sysconf_names:  # not every system says; half of all is a fair guess
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
