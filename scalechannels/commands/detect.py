@@ -100,7 +100,7 @@ def detect(
 
 def require_outputs(image: Path, json_file: Path, overlay: Path) -> None:
     """Before any work: outputs have fitting names, and none is the image itself."""
-    from scalechannels.data.show import png_path
+    from scalechannels.data.pictures import png_path
     from scalechannels.saving.saved_network import require_free
 
     if json_file.suffix.lower() != ".json":

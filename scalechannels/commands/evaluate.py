@@ -103,7 +103,7 @@ def evaluate_folder(
 
 def table(result: dict[str, Any]) -> str:
     """Accuracy, the class that is recognised least often and the strongest channel, for each size."""
-    from scalechannels.report.text import size_name
+    from scalechannels.data.sizes import size_name
 
     last = "strongest channel" if result["channels"] else ""
     lines = [f"{'size':>8}{'accuracy':>12}   {'worst class':<22}{last}".rstrip()]

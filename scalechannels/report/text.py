@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from scalechannels.data.ranges import range_means
+from scalechannels.data.sizes import size_name
 
-
-def size_name(size: float) -> str:
-    """At most three decimals, as the files of MNIST Large Scale name their sizes: 0.5, 1.189, 8."""
-    return f"{size:.3f}".rstrip("0").rstrip(".")
+__all__ = ["accuracies", "accuracy_table", "size_name"]
 
 
 def accuracies(sizes: Sequence[Mapping[str, Any]]) -> dict[float, float]:
