@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from scalechannels.data.ranges import range_means
-from scalechannels.data.sizes import size_name
-
-__all__ = ["accuracies", "accuracy_table", "size_name"]
+from scalechannels.data.sizes import range_means, size_name
 
 
 def accuracies(sizes: Sequence[Mapping[str, Any]]) -> dict[float, float]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import torch
-from huggingface_hub import PyTorchModelHubMixin, snapshot_download
+from huggingface_hub import PyTorchModelHubMixin
 from torch import nn
 
 from scalechannels.scales import ScaleGrid
@@ -88,6 +88,8 @@ class Network(
         if os.path.exists(place) or not HUB_NAME.fullmatch(place):
             folder = find_network(place)
         else:
+            from huggingface_hub import snapshot_download
+
             folder = Path(snapshot_download(place, allow_patterns=[CONFIG, WEIGHTS], **hub))
         return _rebuild(folder, options, cls).to(device)
 
