@@ -132,10 +132,9 @@ def as_dictionary(one: Detection, classes: list[str] | None) -> dict[str, Any]:
 
 def write(result: dict[str, Any], picture: Tensor, json_file: Path, overlay: Path) -> None:
     from scalechannels.detection.overlay import draw
-    from scalechannels.files import atomic_path
+    from scalechannels.files import atomic_path, write_text
 
-    with atomic_path(json_file) as temporary:
-        temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_text(json_file, json.dumps(result, indent=1) + "\n")
     with atomic_path(overlay) as temporary:
         draw(picture, result["objects"]).save(temporary, format="png")
 

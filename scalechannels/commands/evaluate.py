@@ -45,10 +45,9 @@ def evaluate(
     result = evaluate_folder(folder, sizes, split, data, require_device(device), root)
     print(table(result))
     if out is not None:
-        from scalechannels.files import atomic_path
+        from scalechannels.files import write_text
 
-        with atomic_path(out) as temporary:
-            temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        write_text(out, json.dumps(result, indent=1) + "\n")
         print(out)
 
 

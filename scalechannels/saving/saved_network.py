@@ -96,7 +96,7 @@ class Network(
     def _save_pretrained(self, save_directory: Path) -> None:
         from safetensors.torch import save_file
 
-        from scalechannels.files import atomic_path
+        from scalechannels.files import atomic_path, write_text
 
         # Copies: the file's format takes no two names for one tensor, which tied weights are.
         weights = {
@@ -105,8 +105,7 @@ class Network(
         }
         with atomic_path(save_directory / WEIGHTS) as path:
             save_file(weights, path, metadata={"format": "pt"})
-        with atomic_path(save_directory / CONFIG) as path:
-            path.write_text(json.dumps(describe(self), indent=2) + "\n", encoding="utf-8")
+        write_text(save_directory / CONFIG, json.dumps(describe(self), indent=2) + "\n")
 
 
 @dataclass(frozen=True)
