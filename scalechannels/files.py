@@ -65,6 +65,12 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
         _remove(temporary)
 
 
+def write_text(path: Path | str, text: str) -> None:
+    """Writes a text file, whole or not at all."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 @contextmanager
 def scratch_folder(path: Path | str) -> Iterator[Path]:
     """Yields an empty folder beside the resource `path`, removed afterwards however the block ends."""

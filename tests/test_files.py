@@ -3,7 +3,15 @@ from pathlib import Path
 
 import pytest
 
-from scalechannels.files import atomic_path, cache_root, checksum, json_text, locked, scratch_folder
+from scalechannels.files import (
+    atomic_path,
+    cache_root,
+    checksum,
+    json_text,
+    locked,
+    scratch_folder,
+    write_text,
+)
 
 RANDOM = "0123456789abcdef" * 2
 
@@ -21,6 +29,13 @@ def test_a_file_appears_whole(tmp_path: Path) -> None:
         assert not target.exists()
     assert target.read_text() == "content"
     assert names(target.parent) == ["set.npz"]
+
+
+def test_a_text_replaces_an_older_one(tmp_path: Path) -> None:
+    for text in ("old and longer\n", "nëw\n"):
+        write_text(tmp_path / "new" / "file.txt", text)
+        assert (tmp_path / "new" / "file.txt").read_text(encoding="utf-8") == text
+    assert names(tmp_path / "new") == ["file.txt"]
 
 
 def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:

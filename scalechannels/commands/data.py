@@ -49,10 +49,11 @@ def show(
     Examples: scalechannels data show strokes; scalechannels data show photos/ --out photos.png
     """
     from scalechannels.data import show as sheets
+    from scalechannels.data.pictures import png_path
 
     if what not in BUILT_IN and not Path(what).is_dir():
         raise ValueError(f"{what!r} is neither a folder nor one of {', '.join(BUILT_IN)}")
-    out = sheets.png_path(out or f"{Path(what).resolve().name or 'folder'}.png")
+    out = png_path(out or f"{Path(what).resolve().name or 'folder'}.png")
     if what == "strokes":
         sheets.show_strokes(out, seed)
     elif what == "scenes":

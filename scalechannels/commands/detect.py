@@ -100,7 +100,7 @@ def detect(
 
 def require_outputs(image: Path, json_file: Path, overlay: Path) -> None:
     """Before any work: outputs have fitting names, and none is the image itself."""
-    from scalechannels.data.show import png_path
+    from scalechannels.data.pictures import png_path
     from scalechannels.saving.saved_network import require_free
 
     if json_file.suffix.lower() != ".json":
@@ -132,10 +132,9 @@ def as_dictionary(one: Detection, classes: list[str] | None) -> dict[str, Any]:
 
 def write(result: dict[str, Any], picture: Tensor, json_file: Path, overlay: Path) -> None:
     from scalechannels.detection.overlay import draw
-    from scalechannels.files import atomic_path
+    from scalechannels.files import atomic_path, write_text
 
-    with atomic_path(json_file) as temporary:
-        temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_text(json_file, json.dumps(result, indent=1) + "\n")
     with atomic_path(overlay) as temporary:
         draw(picture, result["objects"]).save(temporary, format="png")
 

@@ -45,10 +45,9 @@ def evaluate(
     result = evaluate_folder(folder, sizes, split, data, require_device(device), root)
     print(table(result))
     if out is not None:
-        from scalechannels.files import atomic_path
+        from scalechannels.files import write_text
 
-        with atomic_path(out) as temporary:
-            temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        write_text(out, json.dumps(result, indent=1) + "\n")
         print(out)
 
 
@@ -103,7 +102,7 @@ def evaluate_folder(
 
 def table(result: dict[str, Any]) -> str:
     """Accuracy, the class that is recognised least often and the strongest channel, for each size."""
-    from scalechannels.report.text import size_name
+    from scalechannels.data.sizes import size_name
 
     last = "strongest channel" if result["channels"] else ""
     lines = [f"{'size':>8}{'accuracy':>12}   {'worst class':<22}{last}".rstrip()]

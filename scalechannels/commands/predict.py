@@ -85,26 +85,12 @@ def predict(
     if out is None:
         print(text, end="")
     else:
-        from scalechannels.files import atomic_path
+        from scalechannels.files import write_text
 
-        with atomic_path(out) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_text(out, text)
         print(f"{out}: {len(predictions)} of {len(paths)} images")
-    warnings = edge_warnings(predictions, getattr(saved.network, "grid", ()), saved.deployed)
-    if saved.background is not None and (empty := sum(one.label == "background" for one in predictions)):
-        warnings.insert(
-            0,
-            f"{empty} of {len(predictions)} images are background as a whole to this detector, at its surest "
-            f"scale; scalechannels detect IMAGE --network {network} finds the objects in them",
-        )
-    if reader.dark_on_light and not invert:
-        warnings.insert(
-            0,
-            f"{reader.dark_on_light} of {len(paths)} images look dark on light, and this network was trained "
-            "on light on dark: try --invert",
-        )
-    for line in warnings:
-        print(f"warning: {line}", file=sys.stderr)
+    for remark in remarks(predictions, reader, str(network)):
+        print(f"warning: {remark}", file=sys.stderr)
     if reader.unreadable:
         sys.exit(1)
 
@@ -197,6 +183,23 @@ def predict_batch(saved: SavedNetwork, batch: Sequence[tuple[Path, Tensor]]) -> 
             scale, at_edge = saved.scales[strongest], last > 0 and strongest in (0, last)
             contributions = shares[index].tolist()
         yield Prediction(str(path), named, float(probabilities[index]), scale, at_edge, contributions)
+
+
+def remarks(predictions: Sequence[Prediction], reader: Reader, network: str) -> Iterator[str]:
+    """What a user should know about these results."""
+    saved = reader.saved
+    if reader.dark_on_light and not reader.invert:
+        yield (
+            f"{reader.dark_on_light} of {len(predictions)} images look dark on light, and this network was "
+            "trained on light on dark: try --invert"
+        )
+    empty = sum(one.label == "background" for one in predictions)
+    if empty and saved.background is not None:
+        yield (
+            f"{empty} of {len(predictions)} images are background as a whole to this detector, at its surest "
+            f"scale; scalechannels detect IMAGE --network {network} finds the objects in them"
+        )
+    yield from edge_warnings(predictions, getattr(saved.network, "grid", ()), saved.deployed)
 
 
 def edge_warnings(

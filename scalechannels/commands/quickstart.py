@@ -66,7 +66,7 @@ def run_quickstart(
     effort: Effort | None = None,
 ) -> Path:
     """Train, test and write the report; its path."""
-    from scalechannels.files import atomic_path
+    from scalechannels.files import atomic_path, write_text
     from scalechannels.report.text import accuracy_table
 
     effort = effort or Effort()
@@ -95,12 +95,10 @@ def run_quickstart(
     grid = list(_network(runs[0]).grid)
     sheet = _examples(runs[0].config.data, root)
     text = quickstart_page(result, grid, sheet, [str(run.folder) for run in runs])
-    with atomic_path(out / "result.json") as path:
-        path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_text(out / "result.json", json.dumps(result, indent=1) + "\n")
     with atomic_path(out / "accuracy.png") as path:
         curves.savefig(path, format="png", dpi=110)
-    with atomic_path(out / "report.html") as path:
-        path.write_text(text, encoding="utf-8")
+    write_text(out / "report.html", text)
     return out / "report.html"
 
 

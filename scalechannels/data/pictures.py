@@ -87,6 +87,16 @@ def png(image: Tensor) -> str:
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
+def png_path(path: Path | str) -> Path:
+    """The path if a picture can have it; to be asked before work is done for the picture."""
+    path = Path(path)
+    if path.suffix.lower() != ".png":
+        raise ValueError(f"pictures are written as .png, got {path}")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file")
+    return path
+
+
 def is_dark_on_light(image: Tensor) -> bool:
     """Whether the border of (C, H, W) is brighter than the middle of its values, as ink on paper is."""
     darkest, brightest = image.aminmax()

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from scalechannels.data.pictures import BACKGROUND, GAIN, MIDDLE
 from scalechannels.data.strokes import BOX, Strokes, strokes
-from scalechannels.files import atomic_path
+from scalechannels.files import atomic_path, write_text
 
 Background = Literal["plain", "noisy", "textured"]
 
@@ -153,8 +153,7 @@ def save_scene(made: Scene, path: Path | str) -> Path:
             made.labels.tolist(), made.boxes.tolist(), made.sizes.tolist(), strict=True
         )
     ]
-    with atomic_path(path.with_suffix(".json")) as temporary:
-        temporary.write_text(json.dumps({"objects": objects}, indent=1) + "\n", encoding="utf-8")
+    write_text(path.with_suffix(".json"), json.dumps({"objects": objects}, indent=1) + "\n")
     return path
 
 

@@ -5,24 +5,28 @@ One cell is one image, pixel for pixel (or whole multiples), so that what is see
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from scalechannels.data.pictures import BACKGROUND
+from scalechannels.data.folder import ImageFolder
+from scalechannels.data.mnist_large_scale import balanced_subset, large_scale
+from scalechannels.data.pictures import BACKGROUND, png_path
+from scalechannels.data.rescaled_cifar10 import CLASSES as CIFAR_CLASSES
+from scalechannels.data.rescaled_cifar10 import rescale_cifar10
+from scalechannels.data.scenes import Background, Scene, scene
+from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES, size_name
+from scalechannels.data.sources import load_cifar10, load_mnist
+from scalechannels.data.strokes import CLASSES, strokes
 from scalechannels.files import atomic_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from scalechannels.data.folder import ImageFolder
-    from scalechannels.data.scenes import Scene
 
 GREY_RANGE = (BACKGROUND, -BACKGROUND)
 DPI = 100
@@ -32,41 +36,30 @@ TEXT = {"fontsize": 9, "color": "0.2"}
 
 def show_strokes(path: Path | str, seed: int = 0) -> Path:
     """One built-in digit of each class at the 17 sizes of MNIST Large Scale's test sets."""
-    from scalechannels.data.sizes import MNIST_SIZES
-    from scalechannels.data.strokes import CLASSES, strokes
-
     digits = strokes(CLASSES, seed)
     digits = digits[digits.labels.argsort()]
     columns = torch.stack([digits.render(size) for size in MNIST_SIZES], 1)  # (10, sizes, 1, 112, 112)
     title = f"Built-in digits, 112 x 112 pixels, seed {seed}"
-    return contact_sheet(path, columns, range(CLASSES), size_names(MNIST_SIZES), title)
+    return contact_sheet(path, columns, range(CLASSES), [*map(size_name, MNIST_SIZES)], title)
 
 
 def show_mnist_large_scale(path: Path | str, seed: int = 0, root: Path | str | None = None) -> Path:
     """One test digit of each class at the 17 test sizes."""
-    from scalechannels.data.mnist_large_scale import balanced_subset, large_scale
-    from scalechannels.data.sizes import MNIST_SIZES
-    from scalechannels.data.sources import load_mnist
-
     mnist = load_mnist(root)
     chosen = one_of_each(mnist.test_labels, balanced_subset(mnist.test_labels, 10, seed))
     columns = torch.stack([large_scale(mnist.test_images[chosen], size) for size in MNIST_SIZES], 1)
     title = f"MNIST Large Scale, test images, 112 x 112 pixels, seed {seed}"
-    return contact_sheet(path, columns, range(10), size_names(MNIST_SIZES), title)
+    return contact_sheet(path, columns, range(10), [*map(size_name, MNIST_SIZES)], title)
 
 
 def show_cifar10(path: Path | str, seed: int = 0, root: Path | str | None = None) -> Path:
     """One test image of each class at the nine factors of rescaled CIFAR-10."""
-    from scalechannels.data.mnist_large_scale import balanced_subset
-    from scalechannels.data.rescaled_cifar10 import CLASSES, rescale_cifar10
-    from scalechannels.data.sizes import CIFAR_SIZES
-    from scalechannels.data.sources import load_cifar10
-
     cifar10 = load_cifar10(root)
     chosen = one_of_each(cifar10.test_labels, balanced_subset(cifar10.test_labels, 10, seed))
     columns = torch.stack([rescale_cifar10(cifar10.test_images[chosen], f) for f in CIFAR_SIZES], 1)
+    names = [*map(size_name, CIFAR_SIZES)]
     title = f"Rescaled CIFAR-10, test images, 32 x 32 pixels (shown 3 times as large), seed {seed}"
-    return contact_sheet(path, columns, CLASSES, size_names(CIFAR_SIZES), title, values=(0, 1), zoom=3)
+    return contact_sheet(path, columns, CIFAR_CLASSES, names, title, values=(0, 1), zoom=3)
 
 
 def show_folder(
@@ -86,10 +79,6 @@ def show_folder(
 
 def show_scenes(path: Path | str, seed: int = 0) -> Path:
     """One scene on each kind of background, every object with its box, class and size."""
-    from typing import get_args
-
-    from scalechannels.data.scenes import Background, scene
-
     return scene_sheet(
         path, [(f"{kind} background", scene(seed=seed, background=kind)) for kind in get_args(Background)]
     )
@@ -184,21 +173,6 @@ def save(figure: Figure, path: Path | str) -> Path:
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=DPI)
     return path
-
-
-def png_path(path: Path | str) -> Path:
-    """The path if a picture can have it; to be asked before work is done for the picture."""
-    path = Path(path)
-    if path.suffix.lower() != ".png":
-        raise ValueError(f"pictures are written as .png, got {path}")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file")
-    return path
-
-
-def size_names(sizes: Sequence[float]) -> list[str]:
-    """Names of sizes: powers of two as they are, the others by three decimals."""
-    return [f"{size:g}" if math.log2(size).is_integer() else f"{size:.3f}" for size in sizes]
 
 
 def one_of_each(labels: Tensor, indices: Tensor) -> Tensor:

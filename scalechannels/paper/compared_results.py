@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from scalechannels.data.ranges import RANGES, inside
+from scalechannels.data.sizes import RANGES, inside
 from scalechannels.paper.paired import Paired, paired_difference
 from scalechannels.paper.recipes import SINGLE, TRAINED, Train, seeded
 from scalechannels.paper.results import MOST_SEEDS, NotEnoughRunsError, Result, Results, known_results

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
-from scalechannels.data.ranges import RANGES, mean_inside
+from scalechannels.data.sizes import RANGES, mean_inside
 from scalechannels.paper.experiments import experiment
 from scalechannels.paper.published import COLUMNS, RANKINGS, TABLE1, TABLE1_MEANS
 from scalechannels.paper.recipes import NETWORKS, SINGLE, Curve, Experiment, Panel, scales_of

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from scalechannels.data.sizes import size_name
 from scalechannels.report.own_images import CHANNELS, PLAIN, columns_of
 from scalechannels.report.own_images_result import REPORT, write_report
-from scalechannels.report.text import size_name
 from scalechannels.training.config import ResolvedRun, RunConfig
 
 

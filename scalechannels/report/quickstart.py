@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from scalechannels.data.ranges import inside
+from scalechannels.data.sizes import inside
 from scalechannels.report.curves import accuracy_curves, selection_picture
 from scalechannels.report.page import render
 from scalechannels.report.theme import fraction, svg

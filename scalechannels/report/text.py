@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from scalechannels.data.ranges import range_means
-
-
-def size_name(size: float) -> str:
-    """At most three decimals, as the files of MNIST Large Scale name their sizes: 0.5, 1.189, 8."""
-    return f"{size:.3f}".rstrip("0").rstrip(".")
+from scalechannels.data.sizes import range_means, size_name
 
 
 def accuracies(sizes: Sequence[Mapping[str, Any]]) -> dict[float, float]:

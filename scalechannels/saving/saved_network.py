@@ -13,16 +13,22 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import torch
-from huggingface_hub import PyTorchModelHubMixin, snapshot_download
+from huggingface_hub import PyTorchModelHubMixin
 from torch import nn
 
 from scalechannels.scales import ScaleGrid
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 CONFIG, WEIGHTS, DETECTOR, RUN, RESULT = (
     *("config.json", "model.safetensors", "detector.json", "config.toml", "result.json"),
@@ -82,25 +88,15 @@ class Network(
         if os.path.exists(place) or not HUB_NAME.fullmatch(place):
             folder = find_network(place)
         else:
+            from huggingface_hub import snapshot_download
+
             folder = Path(snapshot_download(place, allow_patterns=[CONFIG, WEIGHTS], **hub))
-        config = read_config(folder)
-        if config["class"] != cls.__name__:
-            raise ValueError(
-                f"{place} holds a {config['class']}, not a {cls.__name__}; "
-                "scalechannels.load finds the class by itself"
-            )
-        arguments = _build_arguments(config, options, place)
-        try:
-            network = cls(**arguments)
-        except TypeError as error:
-            raise ValueError(f"the config of {place} does not fit {cls.__name__}: {error}") from error
-        _load_weights(network, folder / WEIGHTS)
-        return network.to(device).eval()
+        return _rebuild(folder, options, cls).to(device)
 
     def _save_pretrained(self, save_directory: Path) -> None:
         from safetensors.torch import save_file
 
-        from scalechannels.files import atomic_path
+        from scalechannels.files import atomic_path, write_text
 
         # Copies: the file's format takes no two names for one tensor, which tied weights are.
         weights = {
@@ -109,8 +105,7 @@ class Network(
         }
         with atomic_path(save_directory / WEIGHTS) as path:
             save_file(weights, path, metadata={"format": "pt"})
-        with atomic_path(save_directory / CONFIG) as path:
-            path.write_text(json.dumps(describe(self), indent=2) + "\n", encoding="utf-8")
+        write_text(save_directory / CONFIG, json.dumps(describe(self), indent=2) + "\n")
 
 
 @dataclass(frozen=True)
@@ -157,10 +152,13 @@ class SavedNetwork:
         missing = [key for key in ("classes", "background", "values") if detector and key not in detector]
         if missing:
             raise ValueError(f"{folder / DETECTOR} is damaged: it lacks {', '.join(missing)}")
+        about.update((key, detector[key]) for key in about if key in detector)
+        if about["classes"] is not None:
+            about["classes"] = [str(name) for name in about["classes"]]
         return cls(
             folder,
             network,
-            **{key: detector.get(key, value) for key, value in about.items()},
+            **about,
             sizes=tuple(data.get("sizes", (1.0,))) if is_run else None,
             deployed=tuple(data["deploy_pixel_sizes"]) if "pixel_size" in data else None,
         )
@@ -193,11 +191,7 @@ def load(folder: str | os.PathLike[str], **parts: Any) -> Network:
 
     `parts` are those that only the user can build, such as backbone=MyBackbone().
     """
-    folder = find_network(folder)
-    name = read_config(folder)["class"]
-    if name not in NETWORKS:
-        raise ValueError(f"{folder} holds a network of the unknown class {name!r}; known are {[*NETWORKS]}")
-    return _class(NETWORKS, name).from_pretrained(folder, **parts)
+    return _rebuild(find_network(folder), parts)
 
 
 def shipped_names() -> list[str]:
@@ -253,7 +247,7 @@ def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
             f"{folder} is no saved network: it holds no {CONFIG}; save_pretrained writes one"
         )
     config = _read(path)
-    if not isinstance(config, dict) or "class" not in config:
+    if "class" not in config:
         raise ValueError(f"{path} does not describe a network of scalechannels: it names no class")
     return of_today(config)
 
@@ -273,49 +267,61 @@ def _read(path: Path) -> dict[str, Any]:
     """A JSON or TOML file; empty where there is none."""
     if not path.exists():
         return {}
-    text = path.read_bytes()
     try:
         if path.suffix == ".json":
-            return json.loads(text)
-        try:
-            import tomllib
-        except ModuleNotFoundError:  # Python 3.10
-            import tomli as tomllib  # type: ignore
-        return tomllib.loads(text.decode())
+            values = json.loads(path.read_bytes())
+        else:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}") from error
-
-
-def _build(name: str, arguments: dict[str, Any]) -> Any:
-    if name == "ScaleGrid":
-        return ScaleGrid.of(*arguments["factors"])
-    return _class(PARTS, name)(**arguments)
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} does not describe a network of scalechannels: it is no table")
+    return values
 
 
 def _class(homes: dict[str, str], name: str) -> Any:
     return getattr(import_module(f"scalechannels.{homes[name]}"), name)
 
 
-def _build_arguments(config: dict[str, Any], given: dict[str, Any], place: str) -> dict[str, Any]:
-    arguments = dict(config.get("arguments", {}))
-    unknown = sorted(set(given) - set(arguments))
-    if unknown:
+def _rebuild(folder: Path, given: dict[str, Any], wanted: type[Any] | None = None) -> Any:
+    """The network of a folder in eval mode: of this class, or of the one that the config names."""
+    config = read_config(folder)
+    name, arguments = config["class"], dict(config.get("arguments", {}))
+    if wanted is None and name not in NETWORKS:
+        raise ValueError(f"{folder} holds a network of the unknown class {name!r}; known are {[*NETWORKS]}")
+    network_class = wanted or _class(NETWORKS, name)
+    if name != network_class.__name__:
+        raise ValueError(
+            f"{folder} holds a {name}, not a {network_class.__name__}; "
+            "scalechannels.load finds the class by itself"
+        )
+    if unknown := sorted(set(given) - set(arguments)):
         raise TypeError(f"from_pretrained got unknown arguments {unknown}; known are {sorted(arguments)}")
     for key, value in arguments.items():
         if key in given:
             arguments[key] = given[key]
-        elif isinstance(value, dict) and value.get("foreign"):
-            raise ValueError(
-                f"{place} was saved around your own {key}, {value['class']}, which only you can build: "
-                f"pass from_pretrained(…, {key}={value['class'].rsplit('.', 1)[-1]}(…))"
-            )
         elif isinstance(value, dict) and "class" in value:
-            if value["class"] not in PARTS:
-                raise ValueError(
-                    f"{place} names an unknown part {value['class']!r}; known are {sorted(PARTS)}"
-                )
-            arguments[key] = _build(value["class"], value["arguments"])
-    return arguments
+            arguments[key] = _rebuild_part(key, value, folder)
+    try:
+        network = network_class(**arguments)
+    except TypeError as error:
+        raise ValueError(f"the config of {folder} does not fit {name}: {error}") from error
+    _load_weights(network, folder / WEIGHTS)
+    return network.eval()
+
+
+def _rebuild_part(key: str, part: dict[str, Any], folder: Path) -> Any:
+    name = part["class"]
+    if part.get("foreign"):
+        raise ValueError(
+            f"{folder} was saved around your own {key}, {name}, which only you can build: "
+            f"pass from_pretrained(…, {key}={name.rsplit('.', 1)[-1]}(…))"
+        )
+    if name not in PARTS:
+        raise ValueError(f"{folder} names an unknown part {name!r}; known are {sorted(PARTS)}")
+    if name == "ScaleGrid":
+        return ScaleGrid.of(*part["arguments"]["factors"])
+    return _class(PARTS, name)(**part["arguments"])
 
 
 def _load_weights(network: nn.Module, path: Path) -> None:

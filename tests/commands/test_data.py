@@ -10,7 +10,7 @@ import torch
 from helpers.command_line import run as run_command
 from PIL import Image
 
-from scalechannels.data import mnist_large_scale, rescaled_cifar10, sources
+from scalechannels.data import mnist_large_scale, rescaled_cifar10, show, sources
 from scalechannels.data.sources import Cifar10, Mnist
 
 
@@ -32,9 +32,9 @@ def small_data(monkeypatch: pytest.MonkeyPatch) -> None:
     digits = torch.randint(0, 256, (60, 28, 28), generator=generator, dtype=torch.uint8)
     photos = torch.randint(0, 256, (60, 3, 32, 32), generator=generator, dtype=torch.uint8)
     mnist, cifar10 = Mnist(digits, labels, digits, labels), Cifar10(photos, labels, photos, labels)
-    for module in (sources, mnist_large_scale):
+    for module in (show, mnist_large_scale):
         monkeypatch.setattr(module, "load_mnist", lambda root: mnist)
-    for module in (sources, rescaled_cifar10):
+    for module in (show, rescaled_cifar10):
         monkeypatch.setattr(module, "load_cifar10", lambda root: cifar10)
 
 

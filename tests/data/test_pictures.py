@@ -18,6 +18,7 @@ from scalechannels.data.pictures import (
     as_shown,
     as_taken,
     is_dark_on_light,
+    png_path,
     read_image,
 )
 from scalechannels.data.strokes import strokes
@@ -155,3 +156,11 @@ def test_ink_on_paper_is_known_by_its_border() -> None:
     assert not is_dark_on_light(chalk)
     assert is_dark_on_light(1 - chalk)
     assert not is_dark_on_light(torch.full((1, 9, 9), 0.7))  # an even one is neither
+
+
+def test_only_png_and_no_folders(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"written as .png, got .*x.jpg"):
+        png_path(tmp_path / "x.jpg")
+    (tmp_path / "x.png").mkdir()
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        png_path(tmp_path / "x.png")

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from helpers.made_up import made_up, write
 
-from scalechannels.data.ranges import RANGES
-from scalechannels.data.sizes import MNIST_SIZES
+from scalechannels.data.sizes import MNIST_SIZES, RANGES
 from scalechannels.paper.experiments import experiment
 from scalechannels.paper.published import COLUMNS, TABLE1
 from scalechannels.paper.recipes import SINGLE, all_sizes, better, few, main, mnist, seeded

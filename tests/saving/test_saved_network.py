@@ -378,3 +378,16 @@ def test_the_files_of_a_network_are_not_written_over(saved: Path, tmp_path: Path
             require_free(saved / name)
         require_free(tmp_path / name)
     require_free(saved / "more.json")
+
+
+def test_a_network_of_the_hub_is_fetched_by_its_name(saved: Path, monkeypatch: pytest.MonkeyPatch):
+    asked = []
+
+    def fetched(name: str, **options: object) -> str:
+        asked.append((name, options["revision"]))
+        return str(saved)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fetched)
+    network = ScaleChannelNetwork.from_pretrained("owner/name", revision="main")
+    assert network.grid == GRID
+    assert asked == [("owner/name", "main")]

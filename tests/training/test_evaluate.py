@@ -8,8 +8,7 @@ from torch import nn
 
 from scalechannels import ScaleChannelNetwork, ScaleGrid
 from scalechannels.data.image_set import ImageSet
-from scalechannels.data.ranges import range_means
-from scalechannels.data.sizes import MNIST_SIZES
+from scalechannels.data.sizes import MNIST_SIZES, range_means
 from scalechannels.pooling import LogMeanExpOverScales, MaxOverScales, MeanOverScales
 from scalechannels.training.errors import unpack_errors
 from scalechannels.training.evaluate import as_json, evaluate, evaluate_set

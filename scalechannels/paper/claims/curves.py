@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from statistics import fmean
 
-from scalechannels.data.ranges import mean_inside
+from scalechannels.data.sizes import mean_inside
 from scalechannels.paper.claims.claim import FOVEATED, Checked, Claim, for_each, listed, need, need_curve
 from scalechannels.paper.experiments import experiment
 from scalechannels.paper.recipes import NETWORKS, ROOT2, ROOT4, TRAINED, main, mnist, normed, unnormed
