@@ -196,13 +196,9 @@ class ScaleChannelNetwork(Network):
         """What the backbone gives in each channel: (B, S, K or F)."""
         if self.everywhere is not None:
             return self.everywhere(images, self.backbone)
-        return self._look(images, centres)
-
-    def _look(self, images: Tensor, centres: Tensor | None, channels: Tensor | None = None) -> Tensor:
-        """What the channels, or those at some places in the grid (see Foveate), say: (B, S, K)."""
         if self.training or self.wider is None:
-            return self._backbone(self.foveate(images, centres, channels))
-        wide = self.wider(images, centres, channels)  # (B, S, C, n + 2·shifts, n + 2·shifts)
+            return self._backbone(self.foveate(images, centres))
+        wide = self.wider(images, centres)  # (B, S, C, n + 2·shifts, n + 2·shifts)
         s, n = self.shifts, self.foveate.window
         corners = ((s, s), (0, s), (2 * s, s), (s, 0), (s, 2 * s))
         windows = torch.stack([wide[..., y : y + n, x : x + n] for y, x in corners], 2)  # (B, S, 5, C, n, n)

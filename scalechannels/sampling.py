@@ -77,21 +77,9 @@ class Foveate(nn.Module):
         self.spacing = _spacing(self.grid, self.spacing.device)
         return self
 
-    def forward(
-        self, images: Tensor, centres: Tensor | None = None, channels: Tensor | None = None
-    ) -> Tensor:
-        """Windows (B, S, C, n, n); `centres` (B, 2) are rows and columns, by default the image's centre.
-
-        `channels` are places in the grid, (R,) or (B, R), for each image its own: the windows of these alone.
-        """
+    def forward(self, images: Tensor, centres: Tensor | None = None) -> Tensor:
+        """Windows (B, S, C, n, n); `centres` (B, 2) are rows and columns, by default the image's centre."""
         require_images(images)
-        if channels is not None and (
-            channels.ndim == 0 or tuple(channels.shape[:-1]) not in ((), (images.shape[0],))
-        ):
-            raise ValueError(
-                f"channels need the shape (R,) or ({images.shape[0]}, R), R places in the grid, "
-                f"got {tuple(channels.shape)}"
-            )
         if centres is not None and (centres.ndim != 2 or tuple(centres.shape) != (images.shape[0], 2)):
             raise ValueError(
                 f"centres need the shape ({images.shape[0]}, 2), a row and a column for each image, "
@@ -106,7 +94,7 @@ class Foveate(nn.Module):
             fill=self.fill,
             antialias=self.antialias,
             blur=self.blur,
-            spacing=self.spacing if channels is None else self.spacing[channels],
+            spacing=self.spacing,
         )
 
     def arguments(self) -> dict[str, Any]:
@@ -139,7 +127,7 @@ def resample(
     """Images (B, C, H, W) sampled at spacing σ about the centre: (B, S, C, *size). See Foveate.
 
     `spacing` is the grid as a tensor that is already on the images' device: a captured CUDA graph must not
-    copy from the host. It may be a part (R,) of the grid, or each image's own part (B, R).
+    copy from the host.
     """
     dtype = images.dtype
     # Coordinates need more digits than half precision has: sample in float32, then come back.
@@ -195,7 +183,7 @@ class _Axis:
         self.size = images.shape[2 + axis]
         self.length, self.centred = length, centre is None
         kind: dict[str, Any] = {"dtype": images.dtype, "device": images.device}
-        self.spacing = spacing.to(**kind)[..., None]  # (S, 1) or (B, S, 1)
+        self.spacing = spacing.to(**kind)[:, None]  # (S, 1)
         middle = torch.full((1,), (self.size - 1) / 2, **kind) if centre is None else centre.to(**kind)
         self.centre = middle[:, None, None]  # (b, 1, 1), b = 1 or B
 
@@ -244,18 +232,17 @@ def _parts(axis: _Axis) -> list[tuple[slice, float | None]]:
     A channel of small σ reaches a small part of the image, and dense weights would multiply the rest by zero.
     None: any pixel may be reached, or the scales are known to a graph or a GPU alone, which has no need.
     """
-    spacing = axis.spacing[..., 0]  # (S,) or (B, S)
-    on_cpu = spacing.device.type == "cpu" and not torch.compiler.is_compiling()
-    if not on_cpu or not axis.centred or spacing.ndim > 1:
+    on_cpu = axis.spacing.device.type == "cpu" and not torch.compiler.is_compiling()
+    if not on_cpu or not axis.centred:
         return [(slice(None), None)]
-    factors = spacing.tolist()
+    factors = axis.spacing[:, 0].tolist()
     octaves: list[list[int]] = []  # the channels of each; alone, more calls would cost what they save
     for channel, sigma in enumerate(factors):
-        if octaves and 1 <= sigma / factors[octaves[-1][0]] < 1.999:
+        if octaves and sigma / factors[octaves[-1][0]] < 1.999:
             octaves[-1].append(channel)
         else:
             octaves.append([channel])
-    return [(slice(one[0], one[-1] + 1), max(factors[channel] for channel in one)) for one in octaves]
+    return [(slice(one[0], one[-1] + 1), factors[one[-1]]) for one in octaves]
 
 
 def _within_reach(images: Tensor, grid: ScaleGrid, size: tuple[int, int], blur: float | None) -> Tensor:

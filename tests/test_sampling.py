@@ -50,19 +50,6 @@ def test_windows_around_given_centres_equal_the_reference(antialias: bool, outsi
     torch.testing.assert_close(Foveate(GRID, 4, **options)(images, centres), expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("outside", OUTSIDE)
-@pytest.mark.parametrize("antialias", [False, True], ids=["bilinear", "antialias"])
-def test_each_images_own_channels_equal_the_reference(antialias: bool, outside: str):
-    images, channels = random_images(3, 2, 8, 11), torch.tensor([[0, 2], [3, 1], [1, 1]])
-    centres = torch.tensor([[2.25, 7.5], [-1.5, 12.0], [3.5, 5.0]], dtype=torch.float64)
-    options = {"outside": outside, "antialias": antialias, "fill": -0.2}
-    for around in (None, centres):
-        whole = reference.foveate(images, GRID, 4, centres=around, **options)  # (B, S, C, n, n)
-        expected = torch.stack([stack[own] for stack, own in zip(whole, channels, strict=True)])
-        stack = Foveate(GRID, 4, **options)(images, around, channels)
-        torch.testing.assert_close(stack, expected, rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize("options", [{"antialias": True}, {"blur": 0.8}, {"antialias": True, "blur": 0.5}])
 @pytest.mark.parametrize("size", [(90, 85), (81, 104)], ids=str)
 @pytest.mark.parametrize("outside", OUTSIDE)
@@ -80,14 +67,6 @@ def test_pixels_that_no_window_reaches_are_not_looked_at(options, outside: str, 
     torch.testing.assert_close(foveate(images), foveate(images, around), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("blur", [None, 0.8])
-def test_a_part_of_the_channels_is_that_part_of_the_stack(blur: float | None):
-    images, foveate = random_images(3, 1, 20, 17), Foveate(GRID, 6, blur=blur)
-    whole = foveate(images)
-    for channels in (torch.tensor([1, 3]), torch.tensor([[1, 3]] * 3)):
-        torch.testing.assert_close(foveate(images, None, channels), whole[:, [1, 3]], rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     "options", [{"antialias": True}, {"blur": 1.0}, {"antialias": True, "blur": 2.0}], ids=str
 )
@@ -95,21 +74,15 @@ def test_a_part_of_the_channels_is_that_part_of_the_stack(blur: float | None):
 def test_channels_multiplied_octave_by_octave_are_those_multiplied_at_once(
     options, outside: str, monkeypatch
 ):
-    """Fine channels see the middle of the image alone; in whatever order, and not where centres are given."""
+    """Fine channels see the middle of the image alone, but not where centres are given."""
     torch.manual_seed(0)
     foveate = Foveate(ScaleGrid(0.25, 8, ratio=2**0.5), 7, outside=outside, **options)
-    image, order = torch.randn(1, 2, 61, 90, dtype=torch.float64), torch.tensor([10, 0, 3, 9, 1, 1, 5])
-    ways = ({}, {"channels": order}, {"centres": torch.tensor([[3.0, 80.0]], dtype=torch.float64)})
+    image = torch.randn(1, 2, 61, 90, dtype=torch.float64)
+    ways = ({}, {"centres": torch.tensor([[3.0, 80.0]], dtype=torch.float64)})
     octaves = [foveate(image, **way) for way in ways]
     monkeypatch.setattr("scalechannels.sampling._parts", lambda axis: [(slice(None), None)])
     for windows, way in zip(octaves, ways, strict=True):
         torch.testing.assert_close(windows, foveate(image, **way), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("shape", [(), (3, 2), (1, 2), (2, 2, 1)], ids=str)
-def test_bad_channels_are_named(shape):
-    with pytest.raises(ValueError, match=r"\(R,\) or \(2, R\), R places in the grid, got "):
-        Foveate(GRID, 4)(random_images(2, 1, 8, 8), None, torch.zeros(shape, dtype=torch.long))
 
 
 @pytest.mark.parametrize(

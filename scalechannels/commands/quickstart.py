@@ -150,9 +150,9 @@ def _tested(runs: Sequence[Any], effort: Effort, root: Path | None) -> dict[str,
 
 
 def _network(run: Any) -> Any:
-    import scalechannels
+    from scalechannels.saving.saved_network import load
 
-    return scalechannels.load(run.folder)
+    return load(run.folder)
 
 
 def _examples(config: DataConfig, root: Path | None) -> list[tuple[Any, float]]:

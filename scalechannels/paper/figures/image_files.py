@@ -101,12 +101,12 @@ def write_code(path: Path, experiment: Experiment, runs: Path, device: str, opti
     """Every channel's logits of one digit at several sizes, by the experiment's network."""
     import torch
 
-    import scalechannels
+    from scalechannels.saving.saved_network import load
     from scalechannels.training.fit import fit
 
     (config,) = experiment.runs(1)
     (run,) = fit([config], runs, device=device, **options)
-    network: Any = scalechannels.load(run.folder)
+    network: Any = load(run.folder)
     (images,) = mnist_samples(options.get("root"))  # (17, 1, 112, 112)
     with torch.inference_mode():
         found = network.explain(images)

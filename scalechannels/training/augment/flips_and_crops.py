@@ -16,7 +16,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from scalechannels.sampling import Foveate
+from scalechannels.sampling import Foveate, mirrored
 from scalechannels.scale_space import discrete_gaussian_kernel
 from scalechannels.training.augment.visible import drawn_shares
 
@@ -72,22 +72,14 @@ class FlipsAndCrops(nn.Module):
             place = cropped_places(place, size, share, canvas)
         if self.crops:
             place = place + torch.randint(-self.crops, self.crops + 1, (count, 1), device=device)
-        return reflected_places(place, size)
+        return mirrored(place, size)
 
 
 def cropped_places(place: Tensor, size: int, share: Tensor, canvas: int) -> Tensor:
     """Places (N, canvas) of an axis of `size` pixels, reflected into the middle share (N,) of it; ∞: all."""
     lost = ((1 - share) * size / 2).round().clamp(min=(size - canvas) // 2, max=size // 2 - 1)
     lost = lost.long()[:, None]  # pixels on each side; below 0 beyond all of the canvas
-    return reflected_places(place - lost, size - 2 * lost) + lost
-
-
-def reflected_places(place: Tensor, size: int | Tensor) -> Tensor:
-    """Places brought back into 0 … size − 1 by reflection, the edge not repeated, as Foveate does it."""
-    last = size - 1
-    period = 2 * last + (last == 0)  # a single pixel is its own mirror
-    beyond = place.remainder(period) - last
-    return last - torch.maximum(beyond, -beyond)  # with abs it would not compile
+    return mirrored(place - lost, size - 2 * lost) + lost
 
 
 def canvas_side(size: int, needed: int) -> int:

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from scalechannels.network import ScaleChannelNetwork
+from scalechannels.sampling import grid_lattice
 
 STRIDE = 4
 """The backbone's stride: rescaled images begin at its multiples, so that windows do as on their own."""
@@ -38,10 +39,11 @@ class Canvas(nn.Module):
         channels = torch.full([places(side) for side in extent], -1)
         grid = enumerate(network.grid)
         for (channel, sigma), (h, w), (top, left) in zip(grid, sizes, origins, strict=True):
-            rows = (torch.arange(h, dtype=torch.float64) - (h - 1) / 2) * sigma * 2 / max(height - 1, 1)
-            columns = (torch.arange(w, dtype=torch.float64) - (w - 1) / 2) * sigma * 2 / max(width - 1, 1)
-            lattice[top : top + h, left : left + w, 0] = columns
-            lattice[top : top + h, left : left + w, 1] = rows[:, None]
+            rows, columns = (
+                (side - 1) / 2 + sigma * (torch.arange(count, dtype=torch.float64) - (count - 1) / 2)
+                for side, count in ((height, h), (width, w))
+            )
+            lattice[top : top + h, left : left + w] = grid_lattice(rows, columns, (height, width))
             first = (top // STRIDE, left // STRIDE)
             channels[first[0] : first[0] + places(h), first[1] : first[1] + places(w)] = channel
         self.register_buffer("lattice", lattice[None], persistent=False)  # (1, height, width, 2)
