@@ -24,6 +24,8 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
+from scalechannels.sampling import inside
+
 Continuation = Literal["zero", "reflect", "border"]
 KERNEL_RADIUS = 2  # of Keys' cubic, in pixels of the coarser of the two grids
 
@@ -66,13 +68,10 @@ def rescaling_matrices(
         beyond = max(0, math.ceil(output_size / smallest / 2 - input_size / 2) + reach + 1)
     positions = torch.arange(-beyond, input_size + beyond, device=scales.device)
     weights = keys_cubic((u[..., None] - positions) / width[..., None]) / total  # (S, m, positions)
-    if not beyond:
+    if continuation == "zero" or not beyond:
         return weights
     folded = torch.zeros((*weights.shape[:2], input_size), **kind)
-    inside = (
-        _reflect(positions, input_size) if continuation == "reflect" else positions.clamp(0, input_size - 1)
-    )
-    return folded.index_add_(2, inside, weights)  # (S, m, n)
+    return folded.index_add_(2, inside(positions, input_size, continuation), weights)  # (S, m, n)
 
 
 def rescale(
@@ -122,14 +121,6 @@ def require_scales(scales: Tensor) -> float:
     if not (smallest > 0 and math.isfinite(largest)):
         raise ValueError(f"scale factors have to be positive and finite, got {smallest} to {largest}")
     return smallest
-
-
-def _reflect(positions: Tensor, size: int) -> Tensor:
-    """Positions on the whole line brought into 0 ... size-1 by mirroring about the edge pixels."""
-    if size == 1:
-        return torch.zeros_like(positions)
-    period = 2 * (size - 1)
-    return (size - 1) - ((size - 1) - positions % period).abs()
 
 
 @contextmanager

@@ -10,16 +10,12 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from scalechannels.data.pictures import UnreadableImageError, decode, to_tensor
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 SIDE = 28
 EXTENT = 20
@@ -58,6 +54,8 @@ def digit_from_picture(file: bytes) -> Tensor:
 
     Ink is what differs from the border, darker or lighter. Raises UnreadableImageError and NoDigitError.
     """
+    from PIL import Image
+
     image = read_picture(file)[0]  # (H, W)
     border = torch.cat((image[0], image[-1], image[:, 0], image[:, -1])).median()
     ink = (image - border).abs()
@@ -68,7 +66,9 @@ def digit_from_picture(file: bytes) -> Tensor:
     box = ink[int(rows[0]) : int(rows[-1]) + 1, int(columns[0]) : int(columns[-1]) + 1]
     zoom = EXTENT / max(box.shape)
     height, width = (max(1, round(side * zoom)) for side in box.shape)
-    small = np.asarray(_as_picture(box).resize((width, height), resample=_area_or_smooth(zoom)))
+    picture = Image.fromarray((box * 255).round().byte().numpy())
+    smoothing = Image.Resampling.BOX if zoom < 1 else Image.Resampling.BICUBIC
+    small = np.asarray(picture.resize((width, height), resample=smoothing))
     frame = np.zeros((3 * SIDE, 3 * SIDE), np.uint8)  # large enough for any shift to the centre of mass
     top, left = (3 * SIDE - height) // 2, (3 * SIDE - width) // 2
     frame[top : top + height, left : left + width] = small
@@ -114,15 +114,3 @@ def _centre_of_mass(image: np.ndarray) -> np.ndarray:
     if not total > 0 or not math.isfinite(total):
         raise NoDigitError("there is no ink in this drawing")
     return np.array([(weights.sum(0) * columns).sum(), (weights.sum(1) * rows).sum()]) / total
-
-
-def _as_picture(values: Tensor) -> Image:
-    from PIL import Image
-
-    return Image.fromarray((values * 255).round().byte().numpy())
-
-
-def _area_or_smooth(zoom: float) -> int:
-    from PIL import Image
-
-    return Image.Resampling.BOX if zoom < 1 else Image.Resampling.BICUBIC

@@ -115,3 +115,4 @@ def test_the_weights_are_in_the_wheel(tmp_path: Path):
     for file in ("model.safetensors", "config.json", "README.md"):
         assert f"scalechannels/weights/stand-in/{file}" in inside
     assert "scalechannels/py.typed" in inside
+    assert "scalechannels/saving/model_card.md" in inside
