@@ -7,7 +7,7 @@ so that importing the package costs nothing; `__init__.pyi` tells type checkers 
 from importlib import import_module
 from typing import Any
 
-from scalechannels.version import __version__
+__version__ = "0.1.0.dev0"
 
 _HOMES = {
     "scales": "ScaleGrid",

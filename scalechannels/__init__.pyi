@@ -22,4 +22,5 @@ from scalechannels.saving.saved_network import load as load
 from scalechannels.scales import ScaleGrid as ScaleGrid
 from scalechannels.selection import scale_contributions as scale_contributions
 from scalechannels.selection import selected_scale as selected_scale
-from scalechannels.version import __version__ as __version__
+
+__version__: str

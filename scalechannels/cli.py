@@ -15,7 +15,7 @@ from typing import Annotated, Literal, NoReturn
 from cyclopts import App, CycloptsError, Parameter
 from cyclopts.validators import Number
 
-from scalechannels.version import __version__
+from scalechannels import __version__
 
 INTERRUPTED = 130  # as shells count a process that Ctrl-C ended
 COMMANDS = (

@@ -20,7 +20,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from scalechannels.scale_space import discrete_gaussian_kernel, discrete_gaussian_kernels
 from scalechannels.scales import ScaleGrid
 
 Outside = Literal["border", "reflect", "constant"]
@@ -259,7 +258,7 @@ def _reached(pixels: int, length: int, sigma: float, blur: float | None) -> slic
 
     As many are left out on both sides, so that the centre stays the centre.
     """
-    margin = 0 if blur is None else len(discrete_gaussian_kernel(blur)) // 2
+    margin = blur_margin(blur)
     reach = sigma * ((length - 1) / 2 + margin) + max(1.0, sigma) + 1
     spare = max(0, math.floor((pixels - 1) / 2 - reach))
     return slice(spare, pixels - spare)
@@ -267,7 +266,7 @@ def _reached(pixels: int, length: int, sigma: float, blur: float | None) -> slic
 
 def _weights(axis: _Axis, grid: ScaleGrid, outside: Outside, antialias: bool, blur: float | None) -> Tensor:
     """Row j of channel s holds the weight of every input pixel in output pixel j: (b, S, length, size)."""
-    margin = 0 if blur is None else len(discrete_gaussian_kernel(blur)) // 2
+    margin = blur_margin(blur)
     positions = axis.positions(margin)[..., None]  # (b, S, m, 1)
     widest = max(1.0, grid.maximum) if antialias else 1.0
     half_width = axis.spacing.clamp_min(1)[..., None] if antialias else 1.0
@@ -280,9 +279,20 @@ def _weights(axis: _Axis, grid: ScaleGrid, outside: Outside, antialias: bool, bl
         return matrix
     spread = (weights * (taps - (weights * taps).sum(-1, keepdim=True)) ** 2).sum(-1)  # (b, S, m)
     missing = (blur - spread.mean(2) / axis.spacing[..., 0] ** 2).clamp_min(0)  # (b, S), each image its own
+    from scalechannels.scale_space import discrete_gaussian_kernels
+
     kernels = discrete_gaussian_kernels(missing.flatten(), margin).to(matrix)  # (b·S, 2·margin + 1)
     kernels = kernels.view(*missing.shape, -1)  # (b, S, 2·margin + 1)
     return torch.einsum("bsjxk,bsk->bsjx", matrix.unfold(2, 2 * margin + 1, 1), kernels)
+
+
+def blur_margin(blur: float | None) -> int:
+    """By how many pixels a window is continued on each side, so that it can be smoothed by this variance."""
+    if blur is None:
+        return 0
+    from scalechannels.scale_space import discrete_gaussian_kernel
+
+    return len(discrete_gaussian_kernel(blur)) // 2
 
 
 def triangle(distances: Tensor, half_width: Tensor | float) -> Tensor:

@@ -27,10 +27,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from scalechannels import __version__
 from scalechannels.backbones.inference import stated
 from scalechannels.dense import DenseNetwork
 from scalechannels.files import atomic_path
-from scalechannels.version import __version__
 
 OPSET = 20
 TOLERANCE = 1e-4

@@ -23,6 +23,7 @@ import torch
 from huggingface_hub import PyTorchModelHubMixin
 from torch import nn
 
+from scalechannels.pooling import POOLS
 from scalechannels.scales import ScaleGrid
 
 if sys.version_info >= (3, 11):
@@ -45,13 +46,8 @@ PARTS = {
     "CifarBackbone": "backbones.paper",
     "ResidualBackbone": "backbones.residual",
     "LibraryBackbone": "backbones.zoo",
-    "MaxOverScales": "pooling",
-    "MeanOverScales": "pooling",
-    "LogMeanExpOverScales": "pooling",
-    "MeanProbabilityOverScales": "pooling",
-    "ConcatScales": "pooling",
 }
-"""The classes that a config may name, and their modules, which are imported when they are needed."""
+"""The classes that a config may name beside the poolings, and their modules, imported when needed."""
 
 AnyNetwork = TypeVar("AnyNetwork", bound="Network")
 
@@ -226,10 +222,10 @@ def require_free(out: Path) -> None:
 
 def describe(part: Any) -> dict[str, Any]:
     """{"class", "arguments"} of a network or part, recursively; a foreign part gives its class alone."""
-    name, module = type(part).__name__, type(part).__module__
-    # With its module: a user's own class may be called like one of ours.
-    if not isinstance(part, Network) and module != f"scalechannels.{PARTS.get(name)}":
-        return {"class": f"{module}.{type(part).__qualname__}", "foreign": True}
+    name = type(part).__name__
+    # By identity, not by name: a user's own class may be called like one of ours.
+    if not isinstance(part, Network) and _part_class(name) is not type(part):
+        return {"class": f"{type(part).__module__}.{type(part).__qualname__}", "foreign": True}
     return {
         "class": name,
         "arguments": {
@@ -317,11 +313,20 @@ def _rebuild_part(key: str, part: dict[str, Any], folder: Path) -> Any:
             f"{folder} was saved around your own {key}, {name}, which only you can build: "
             f"pass from_pretrained(…, {key}={name.rsplit('.', 1)[-1]}(…))"
         )
-    if name not in PARTS:
-        raise ValueError(f"{folder} names an unknown part {name!r}; known are {sorted(PARTS)}")
     if name == "ScaleGrid":
         return ScaleGrid.of(*part["arguments"]["factors"])
-    return _class(PARTS, name)(**part["arguments"])
+    part_class = _part_class(name)
+    if part_class is None:
+        raise ValueError(
+            f"{folder} names an unknown part {name!r}; known are the poolings and {sorted(PARTS)}"
+        )
+    return part_class(**part["arguments"])
+
+
+def _part_class(name: str) -> Any:
+    """The class of this name that a config may have; None for others."""
+    pools = {pool.__name__: pool for pool in POOLS.values()}
+    return _class(PARTS, name) if name in PARTS else pools.get(name)
 
 
 def _load_weights(network: nn.Module, path: Path) -> None:

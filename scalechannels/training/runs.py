@@ -25,9 +25,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from scalechannels import __version__
 from scalechannels.files import atomic_path, locked
 from scalechannels.training.config import ResolvedRun
-from scalechannels.version import __version__
 
 CONFIG, RESULT = "config.toml", "result.json"
 CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "previous.safetensors"

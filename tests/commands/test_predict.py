@@ -232,7 +232,6 @@ print(*(one.__name__.removeprefix("scalechannels.") for one in ours if not hasat
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stderr == ""
     assert set(said.stdout.splitlines()[-1].split()) == {
-        *("cli", "version", "commands.predict", "saving.saved_network", "data.pictures"),
-        *("scales", "scale_space", "sampling", "network", "pooling"),
-        *("backbones.paper", "backbones.inference"),
+        *("cli", "commands.predict", "saving.saved_network", "data.pictures"),
+        *("scales", "sampling", "network", "pooling", "backbones.paper", "backbones.inference"),
     }

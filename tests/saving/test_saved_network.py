@@ -271,7 +271,7 @@ def test_a_config_whose_arguments_are_lost_or_foreign_is_named(saved: Path):
 
 def test_an_unknown_part_in_the_config_is_named(saved: Path):
     edited(saved, lambda config: config["arguments"]["pool"].update({"class": "MedianOverScales"}))
-    with pytest.raises(ValueError, match=r"unknown part 'MedianOverScales'; known are \["):
+    with pytest.raises(ValueError, match=r"unknown part 'MedianOverScales'; known are the poolings and \["):
         scalechannels.load(saved)
 
 

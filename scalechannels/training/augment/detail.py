@@ -27,8 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from scalechannels.data.rescale import KERNEL_RADIUS, rescaling_matrices
-from scalechannels.sampling import Foveate
-from scalechannels.scale_space import discrete_gaussian_kernel
+from scalechannels.sampling import Foveate, blur_margin
 from scalechannels.scales import ScaleGrid
 
 RATIO = 2**-0.25
@@ -110,7 +109,7 @@ def blurring_matrices(
     foveate: Foveate, scales: Sequence[float], shares: Sequence[float], smooth: bool
 ) -> Tensor:
     """The matrix M of each share and each scale (see above), float64 (K, S, n, n)."""
-    margin = 0 if foveate.blur is None else len(discrete_gaussian_kernel(foveate.blur)) // 2
+    margin = blur_margin(foveate.blur)
     seen = foveate.window / 2 + margin + 2  # window pixels from the centre on
     pixels = _even(max(scales) * seen + (KERNEL_RADIUS + 1) / min(shares))
     places = torch.arange(pixels, dtype=torch.float64)

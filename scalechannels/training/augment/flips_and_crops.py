@@ -16,8 +16,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from scalechannels.sampling import Foveate, mirrored
-from scalechannels.scale_space import discrete_gaussian_kernel
+from scalechannels.sampling import Foveate, blur_margin, mirrored
 from scalechannels.training.augment.visible import drawn_shares
 
 
@@ -89,7 +88,7 @@ def canvas_side(size: int, needed: int) -> int:
 
 def _side_seen(foveate: Foveate) -> int:
     """How many pixels of a large image have a weight in any window, along its side."""
-    margin = 0 if foveate.blur is None else len(discrete_gaussian_kernel(foveate.blur)) // 2
+    margin = blur_margin(foveate.blur)
     widest = foveate.grid.maximum
     reach = widest * ((foveate.window - 1) / 2 + margin) + (max(1.0, widest) if foveate.antialias else 1.0)
     return math.ceil(2 * reach - 1 - 1e-9)  # rounding of the grid must not add a pixel
