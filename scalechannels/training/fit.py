@@ -14,7 +14,7 @@ import torch
 from scalechannels.training.build import build_network
 from scalechannels.training.config import ResolvedRun, RunConfig
 from scalechannels.training.datasets import EvaluationSplit, Size
-from scalechannels.training.distributed import joined
+from scalechannels.training.distributed import Processes, joined
 from scalechannels.training.group import Group, How
 from scalechannels.training.progress import tensorboard_writer
 from scalechannels.training.runs import Run
@@ -51,8 +51,6 @@ def fit(
     """
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     resolved = [config.resolve(device.type) for config in configs]
-    on_gpu = device.type == "cuda"
-    together = on_gpu if together is None else together
     if log:
         tensorboard_writer()  # where it is missing, fail before any work
     with joined(device) as processes:
@@ -61,29 +59,15 @@ def fit(
         runs = [Run.open(folder, config) for config in resolved] if processes.writes else []
         processes.wait()
         runs = runs or [Run.open(folder, config) for config in resolved]
+        wanted = device.type == "cuda" if together is None else together
         # Stacked networks know no batch norm over several processes, and streams feed one network.
-        together = together and processes.count == 1 and not stream
-        how = How(root, together, compiled, stream, log)
-        for group in _groups(runs, together):
+        how = How(root, wanted and processes.count == 1 and not stream, compiled, stream, log)
+        for group in _groups(runs, how.together):
             with ExitStack() as held:
-                if processes.writes:
-                    for run in group:
-                        held.enter_context(run.exclusive())
-                done = [run for run in group if run.done]
-                parts = _in_step([run for run in group if run not in done])
-                processes.wait()
+                for run in group if processes.writes else ():
+                    held.enter_context(run.exclusive())
                 try:
-                    for pending in parts:
-                        trained = Group(pending, device, processes, how)
-                        trained.train()
-                        trained.evaluate(split, sizes)
-                        del trained  # before the processes part: its model holds on to their group
-                    if done and processes.writes:
-                        from scalechannels.training.retest import is_tested, retest
-
-                        for run in done:
-                            if not is_tested(run, split, sizes):
-                                retest(run, device, split, sizes, root, stream)
+                    _complete(group, device, processes, how, split, sizes)
                 except torch.OutOfMemoryError as error:
                     raise MemoryError(
                         f"out of memory on {device}: give a smaller training.batch, train fewer runs at "
@@ -91,6 +75,31 @@ def fit(
                     ) from error
                 processes.wait()
     return runs
+
+
+def _complete(
+    group: Sequence[Run],
+    device: torch.device,
+    processes: Processes,
+    how: How,
+    split: EvaluationSplit,
+    sizes: Sequence[Size] | None,
+) -> None:
+    """Train the runs that are not done; of those that are, test again what was tested otherwise."""
+    done = [run for run in group if run.done]
+    parts = _in_step([run for run in group if run not in done])
+    processes.wait()
+    for pending in parts:
+        trained = Group(pending, device, processes, how)
+        trained.train()
+        trained.evaluate(split, sizes)
+        del trained  # before the processes part: its model holds on to their group
+    if done and processes.writes:
+        from scalechannels.training.retest import is_tested, retest
+
+        for run in done:
+            if not is_tested(run, split, sizes):
+                retest(run, device, split, sizes, how.root, how.stream)
 
 
 def _groups(runs: Sequence[Run], together: bool) -> list[list[Run]]:

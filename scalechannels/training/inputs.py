@@ -11,6 +11,7 @@ Every way to look at a training set lies in memory once; runs that are trained t
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -65,11 +66,20 @@ class Inputs:
         self.dtype = torch.bfloat16 if configs[0].training.precision == "bfloat16" else torch.float32
         canvases = makes_canvases(configs[0])
         self.windows, self.stacked = bool(self.foveates) and not canvases, stacked
+        needed = self._window_bytes(sets) if self.windows else 0
+        if needed > MEMORY_SHARE * free_memory(sets[0].images.device):
+            if len(configs) > 1:
+                raise MemoryError(
+                    f"the windows of these runs need {needed / 2**30:.1f} GiB; train fewer runs together"
+                )
+            require_no_augmentation(configs[0])
+            self.windows = self.stacked = False
         if self.windows:
-            needed = self._window_bytes(sets)
-            if needed > MEMORY_SHARE * free_memory(sets[0].images.device):
-                self._without_windows(needed)
-        self.resident = self._made(sets)
+            shape, device = self._window_shape(sets), sets[0].images.device
+            self.resident = torch.zeros(shape, dtype=self.dtype, device=device)
+            self._put_windows(sets)
+        else:
+            self.resident = self._images(sets)
         self.labels = filled_up([made.labels for made in self._seen(sets)])  # (D, N)
         detail = self._detail()
         self.detail = detail if canvases else None
@@ -84,23 +94,12 @@ class Inputs:
         else:
             self.resident.copy_(self._images(sets))
 
-    def _without_windows(self, needed: int) -> None:
-        if len(self.configs) > 1:
-            raise MemoryError(
-                f"the windows of these runs need {needed / 2**30:.1f} GiB; train fewer runs together"
-            )
-        require_no_augmentation(self.configs[0])
-        self.windows = self.stacked = False
+    def _window_shape(self, sets: Sequence[ImageSet]) -> tuple[int, ...]:
+        side, most = self.foveates[0].window + 2 * self.margin, max(len(made) for made in self._seen(sets))
+        return len(self.set_of), most, len(self.foveates[0].grid), side, side, sets[0].images.shape[1]
 
-    def _made(self, sets: Sequence[ImageSet]) -> Tensor:
-        if not self.windows:
-            return self._images(sets)
-        images, side = sets[0].images, self.foveates[0].window + 2 * self.margin
-        most = max(len(made) for made in self._seen(sets))
-        shape = (len(self.set_of), most, len(self.foveates[0].grid), side, side, images.shape[1])
-        self.resident = torch.zeros(shape, dtype=self.dtype, device=images.device)
-        self._put_windows(sets)
-        return self.resident
+    def _window_bytes(self, sets: Sequence[ImageSet]) -> int:
+        return math.prod(self._window_shape(sets)) * self.dtype.itemsize
 
     @torch.no_grad()
     def _put_windows(self, sets: Sequence[ImageSet]) -> None:
@@ -116,11 +115,6 @@ class Inputs:
         if self.stacked and self.network.look == "whole":
             return images[:, :, None].movedim(3, -1)  # a stack of one window: (D, N, 1, H, W, C)
         return images
-
-    def _window_bytes(self, sets: Sequence[ImageSet]) -> int:
-        pixels = sets[0].images.shape[1] * (self.foveates[0].window + 2 * self.margin) ** 2
-        most = max(len(made) for made in self._seen(sets))
-        return len(self.set_of) * most * len(self.foveates[0].grid) * pixels * self.dtype.itemsize
 
     def _seen(self, sets: Sequence[ImageSet]) -> list[ImageSet]:
         return [sets[data] for data in self.set_of]

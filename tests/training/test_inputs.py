@@ -1,9 +1,16 @@
 """What lies in memory, and what a step does to it."""
 
-import pytest
+import dataclasses
 
+import pytest
+import torch
+from helpers.tiny_runs import tiny, trained
+
+import scalechannels
+from scalechannels.training import datasets, inputs
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.inputs import makes_canvases, require_no_augmentation
+from scalechannels.training.trainer import Trainer
 
 
 def run(data: str, **training) -> RunConfig:
@@ -23,3 +30,47 @@ def test_others_keep_windows_in_memory() -> None:
     for data in ("strokes", "mnist", "cifar10"):
         assert not makes_canvases(run(data, detail=0.5))
     require_no_augmentation(run("cifar10"))
+
+
+def test_sizes_are_drawn_again_in_every_epoch(tmp_path, monkeypatch) -> None:
+    config = tiny("cnn", samples=40)
+    config = dataclasses.replace(config, data=dataclasses.replace(config.data, sizes=(1.0, 2.0), redraw=True))
+    seen, train = [], Trainer.epoch
+
+    def epoch(self, order, rate, *report):
+        seen.append(self.inputs.clone())
+        return train(self, order, rate, *report)
+
+    monkeypatch.setattr(Trainer, "epoch", epoch)
+    trained(config, tmp_path)
+    assert len(seen) == 2
+    assert not torch.equal(*seen)
+    fresh = datasets.open_data(config.data).training(draw=1)
+    torch.testing.assert_close(seen[1].flatten(), fresh.images.flatten())
+    again = datasets.open_data(config.data).training(draw=0)
+    torch.testing.assert_close(seen[0].flatten(), again.images.flatten())
+    assert torch.equal(fresh.labels, again.labels)
+    with pytest.raises(MemoryError, match=r"data\.redraw is for images that lie in memory"):
+        trained(config, tmp_path / "streamed", stream=True)
+    with pytest.raises(ValueError, match=r"data\.redraw draws sizes"):
+        dataclasses.replace(config.data, sizes=(1.0,))
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_windows_that_are_drawn_again_take_the_place_of_the_first(together, tmp_path, monkeypatch) -> None:
+    """Even where less memory is free by then than all of them need: it is theirs that is taken."""
+    config = tiny("fovlse", samples=40)
+    config = dataclasses.replace(config, data=dataclasses.replace(config.data, sizes=(1.0, 2.0), redraw=True))
+    seen, train = [], Trainer.epoch
+
+    def epoch(self, order, rate, *report):
+        seen.append(self.inputs.clone())
+        monkeypatch.setattr(inputs, "free_memory", lambda device: 0)
+        return train(self, order, rate, *report)
+
+    monkeypatch.setattr(Trainer, "epoch", epoch)
+    run = trained(config, tmp_path, together=together)
+    fresh = datasets.open_data(config.data).training(draw=1)
+    windows = scalechannels.load(run.folder).foveate(fresh.images)  # (N, S, 1, n, n)
+    assert len(seen) == 2
+    torch.testing.assert_close(seen[1].flatten(), windows.flatten())

@@ -2,10 +2,12 @@
 
 import pytest
 import torch
+from helpers.tiny_runs import tiny, trained, weights
 
 from scalechannels import ScaleGrid
 from scalechannels.sampling import Foveate
 from scalechannels.training.augment.visible import Visible
+from scalechannels.training.fit import fit
 
 SIDE = 22  # its edge lies on a pixel of the windows of scale 1 and 3
 
@@ -48,3 +50,12 @@ def test_what_cannot_be_cropped_is_an_error() -> None:
         Visible(Foveate(grid, window=28), torch.full((1, 3), torch.nan), [0.5])
     with pytest.raises(ValueError, match="constant"):
         Visible(Foveate(grid, window=28, outside="constant"), torch.ones(1, 3), [0.5])
+
+
+def test_cropped_images_change_what_is_learnt(tmp_path) -> None:
+    plain, cut = (weights(trained(tiny("fovlse", visible=share), tmp_path)) for share in (1.0, 0.3))
+    assert any(not torch.equal(plain[name], cut[name]) for name in plain)
+    both = fit([tiny("fovlse"), tiny("fovlse", visible=0.3)], tmp_path / "two", device="cpu", together=True)
+    assert both[0].result()["seconds"]["runs_together"] == 2
+    with pytest.raises(ValueError, match=r"training\.visible is for foveated networks, not cnn"):
+        tiny("cnn", visible=0.5).resolve()

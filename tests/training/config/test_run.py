@@ -1,4 +1,3 @@
-import dataclasses
 import math
 
 import pytest
@@ -35,23 +34,6 @@ def test_the_paper_is_the_default(data, network, recipe, dropout, high) -> None:
     assert run(data, network).resolve("cuda").training.precision == "bfloat16"
 
 
-def test_rates_of_the_steps() -> None:
-    training = run().resolve().training
-    rates = [training.rate_at(epoch) for epoch in range(20)]
-    assert rates[:2] == [3e-3, 3e-3]
-    assert rates[2:4] == [3e-3 * math.exp(-1)] * 2
-    assert rates[8] == rates[9] == pytest.approx(3e-3 * math.exp(-4))
-    assert rates[10:] == [5e-5] * 10  # 3e-3·e^-5 is below it
-
-
-def test_rates_of_the_cosine() -> None:
-    training = run("cifar10").resolve().training
-    assert training.rate_at(0) == 1e-3
-    assert training.rate_at(25) == pytest.approx(5e-5 + 0.75 * (1e-3 - 5e-5))  # cos 60° = 1/2
-    assert training.rate_at(74) > 5e-5
-    assert [training.rate_at(epoch) for epoch in (75, 80, 102)] == [5e-5] * 3
-
-
 def test_given_values_survive_resolving_and_resolving_twice_changes_nothing() -> None:
     config = RunConfig(
         DataConfig(samples=500), NetworkConfig(dropout=0.0, high=4), TrainingConfig(rate=1e-3, epochs=3)
@@ -86,17 +68,6 @@ configs = st.builds(
         seed=st.integers(0, 2**30 - 1),
     ),
 )
-
-
-@settings(max_examples=60, deadline=None)
-@given(config=configs)
-def test_every_run_survives_its_file(tmp_path_factory, config) -> None:
-    path = tmp_path_factory.mktemp("config") / "config.toml"
-    for version in (config, config.resolve()):
-        path.write_text(version.to_toml(), encoding="utf-8")
-        assert type(version).from_toml(path) == version
-        assert RunConfig.from_toml(path).name == version.name
-        assert type(version).from_dict(version.as_dict()) == version
 
 
 @settings(max_examples=60, deadline=None)
@@ -140,38 +111,6 @@ def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
     path.write_text("[data]\nsizes = [2]\n[network]\nlow = 1\nhigh = 4\nratio = 2\n")
     assert RunConfig.from_toml(path) == exact
     assert RunConfig.from_toml(path).name == exact.name
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("[training]\nepoch = 3\n", r"unknown option training\.epoch; .*epochs"),
-        ("[trainig]\nepochs = 3\n", r"unknown option trainig; .*training"),
-        ("epochs = 3\n", "unknown option epochs"),
-        ("training = 3\n", r"\[training\] is a table"),
-        ('[training]\nepochs = "3"\n', r"training\.epochs takes int.*got '3'"),
-        ("[training]\nepochs = 3.5\n", r"training\.epochs takes int.*got 3\.5"),
-        ("[training]\nepochs = true\n", r"training\.epochs takes int.*got True"),
-        ("[training]\nrate = true\n", r"training\.rate takes float.*got True"),
-        ('[data]\nsizes = ["1"]\n', r"data\.sizes takes float, got '1'"),
-        ("[data]\nsizes = [true]\n", r"data\.sizes takes float, got True"),
-        ("[data]\nsizes = 1.0\n", r"data\.sizes takes tuple, got 1\.0"),
-        ('[network]\nname = "fovavgg"\n', r"network\.name takes .*'fovavg'.*got 'fovavgg'"),
-        ('[network]\nantialias = "no"\n', r"network\.antialias takes bool, got 'no'"),
-        ("[network\n", "no valid TOML"),
-    ],
-)
-def test_a_file_that_says_something_else(tmp_path, text, says) -> None:
-    path = tmp_path / "config.toml"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=says) as caught:
-        RunConfig.from_toml(path)
-    assert str(path) in str(caught.value)
-
-
-def test_a_file_that_is_not_there(tmp_path) -> None:
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        RunConfig.from_toml(tmp_path / "nowhere.toml")
 
 
 @pytest.mark.parametrize(
@@ -225,20 +164,6 @@ def test_values_that_mean_nothing(make, says) -> None:
         make()
 
 
-def test_only_what_differs_from_the_defaults_names_a_run() -> None:
-    """A field that a later version adds, at its default, must not rename the results that exist."""
-
-    @dataclasses.dataclass(frozen=True)
-    class Later(TrainingConfig):
-        added: int = 0
-
-    plain = RunConfig(training=TrainingConfig(seed=3))
-    later = RunConfig(training=Later(seed=3))
-    assert changed(later) == changed(plain)
-    assert changed(plain)["training"] == {"seed": 3}
-    assert changed(RunConfig(training=Later(added=1)))["training"] == {"added": 1}
-
-
 @pytest.mark.parametrize(
     ("section", "option"),
     [
@@ -267,18 +192,6 @@ def test_what_is_for_cifar_alone(name) -> None:
     assert every.name != plain.name
     assert changed(every)["network"]["backbone"] == "residual"
     assert "flips" not in changed(plain).get("training", {})
-
-
-def test_retired_options_are_read_at_their_neutral_values_alone() -> None:
-    plain = run()
-    values = plain.as_dict()
-    values["training"].update(phases=1, beyond=0)
-    assert RunConfig.from_dict(values) == plain
-    assert RunConfig.from_dict(values).name == plain.name
-    for option in ({"phases": 2}, {"beyond": 1}):
-        changed_values = {**values, "training": {**values["training"], **option}}
-        with pytest.raises(ValueError, match=rf"training\.{next(iter(option))} .* 19eb71c"):
-            RunConfig.from_dict(changed_values)
 
 
 def test_runs_of_earlier_versions_keep_their_names() -> None:

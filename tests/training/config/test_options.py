@@ -1,0 +1,109 @@
+"""Options as files: what is written is what is read, and what cannot be read is named."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config.options import changed
+
+
+def run(data: str = "mnist", network: str = "fovavg", **training) -> RunConfig:
+    return RunConfig(DataConfig(data), NetworkConfig(network), TrainingConfig(**training))
+
+
+configs = st.builds(
+    RunConfig,
+    st.builds(
+        DataConfig,
+        st.sampled_from(["strokes", "mnist"]),
+        st.sampled_from([(1.0,), (2.0,), (1.0, 4.0), (1e-3,), (1 / 3, 2 / 3)]),
+        st.none() | st.integers(10, 10**6),
+        st.integers(0, 2**30 - 1),
+    ),
+    st.builds(
+        NetworkConfig,
+        st.sampled_from(["fovavg", "fovmax", "fovlse", "fovconc"]),
+        antialias=st.booleans(),
+        blur=st.none() | st.floats(1e-9, 1e9),
+        dropout=st.none() | st.floats(0, 0.99),
+    ),
+    st.builds(
+        TrainingConfig,
+        epochs=st.none() | st.integers(1, 10**9),
+        rate=st.none() | st.floats(5e-5, 1e300),
+        schedule=st.sampled_from([None, "step", "cosine"]),
+        seed=st.integers(0, 2**30 - 1),
+    ),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(config=configs)
+def test_every_run_survives_its_file(tmp_path_factory, config) -> None:
+    path = tmp_path_factory.mktemp("config") / "config.toml"
+    for version in (config, config.resolve()):
+        path.write_text(version.to_toml(), encoding="utf-8")
+        assert type(version).from_toml(path) == version
+        assert RunConfig.from_toml(path).name == version.name
+        assert type(version).from_dict(version.as_dict()) == version
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[training]\nepoch = 3\n", r"unknown option training\.epoch; .*epochs"),
+        ("[trainig]\nepochs = 3\n", r"unknown option trainig; .*training"),
+        ("epochs = 3\n", "unknown option epochs"),
+        ("training = 3\n", r"\[training\] is a table"),
+        ('[training]\nepochs = "3"\n', r"training\.epochs takes int.*got '3'"),
+        ("[training]\nepochs = 3.5\n", r"training\.epochs takes int.*got 3\.5"),
+        ("[training]\nepochs = true\n", r"training\.epochs takes int.*got True"),
+        ("[training]\nrate = true\n", r"training\.rate takes float.*got True"),
+        ('[data]\nsizes = ["1"]\n', r"data\.sizes takes float, got '1'"),
+        ("[data]\nsizes = [true]\n", r"data\.sizes takes float, got True"),
+        ("[data]\nsizes = 1.0\n", r"data\.sizes takes tuple, got 1\.0"),
+        ('[network]\nname = "fovavgg"\n', r"network\.name takes .*'fovavg'.*got 'fovavgg'"),
+        ('[network]\nantialias = "no"\n', r"network\.antialias takes bool, got 'no'"),
+        ("[network\n", "no valid TOML"),
+    ],
+)
+def test_a_file_that_says_something_else(tmp_path, text, says) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=says) as caught:
+        RunConfig.from_toml(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        RunConfig.from_toml(tmp_path / "nowhere.toml")
+
+
+def test_only_what_differs_from_the_defaults_names_a_run() -> None:
+    """A field that a later version adds, at its default, must not rename the results that exist."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Later(TrainingConfig):
+        added: int = 0
+
+    plain = RunConfig(training=TrainingConfig(seed=3))
+    later = RunConfig(training=Later(seed=3))
+    assert changed(later) == changed(plain)
+    assert changed(plain)["training"] == {"seed": 3}
+    assert changed(RunConfig(training=Later(added=1)))["training"] == {"added": 1}
+
+
+def test_retired_options_are_read_at_their_neutral_values_alone() -> None:
+    plain = run()
+    values = plain.as_dict()
+    values["training"].update(phases=1, beyond=0)
+    assert RunConfig.from_dict(values) == plain
+    assert RunConfig.from_dict(values).name == plain.name
+    for option in ({"phases": 2}, {"beyond": 1}):
+        changed_values = {**values, "training": {**values["training"], **option}}
+        with pytest.raises(ValueError, match=rf"training\.{next(iter(option))} .* 19eb71c"):
+            RunConfig.from_dict(changed_values)

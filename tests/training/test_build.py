@@ -1,0 +1,58 @@
+"""Networks as a configuration asks for them, trained and tested."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+from helpers.own_folder import chosen, write
+from helpers.tiny_runs import tiny, trained
+
+import scalechannels
+from scalechannels.backbones.sized import multiplications
+from scalechannels.training import group
+from scalechannels.training.build import build_network
+from scalechannels.training.config import NetworkConfig
+
+
+def test_initialisations_differ_and_have_their_spread() -> None:
+    def first(how: str) -> torch.nn.Module:
+        network = group.build_network(tiny("fovlse", network={"initialisation": how}).resolve())
+        return network.backbone.dense.requires_grad_(False)
+
+    inputs, outputs = 512, 100
+    assert float(first("he").weight.std()) == pytest.approx((2 / inputs) ** 0.5, rel=0.02)
+    glorot = (6 / (inputs + outputs)) ** 0.5
+    assert float(first("glorot").weight.abs().max()) == pytest.approx(glorot, rel=0.02)
+    assert float(first("torch").weight.abs().max()) == pytest.approx(inputs**-0.5, rel=0.02)
+    assert not first("he").bias.any()
+    assert not first("glorot").bias.any()
+
+
+def test_a_cnn_is_tested_as_an_average_over_scales(tmp_path) -> None:
+    plain, averaged = (
+        trained(tiny("cnn", samples=40, network={"average_scales": on}), tmp_path) for on in (False, True)
+    )
+    network = scalechannels.load(averaged.folder)
+    assert isinstance(network.pool, scalechannels.MeanProbabilityOverScales)
+    assert len(network.grid) == 3
+    images = torch.rand(2, 1, 112, 112)
+    cnn = scalechannels.load(plain.folder)
+    expected = scalechannels.averaged_over_scales(cnn, network.grid, 1.0)
+    torch.testing.assert_close(network.eval()(images), expected.eval()(images))
+    config = tiny("cnn", network={"average_scales": True})
+    config = dataclasses.replace(config, data=dataclasses.replace(config.data, sizes=(1.0, 2.0)))
+    with pytest.raises(ValueError, match="digits of one size"):
+        config.resolve()
+
+
+def test_the_plain_cnn_costs_what_the_channels_cost(tmp_path: Path) -> None:
+    for side, mode in ((28, "L"), (90, "RGB")):
+        root = write(tmp_path / mode, [(side, side)] * 4, mode)
+        channels, plain = (build_network(chosen(root, NetworkConfig(n)), None, 7) for n in ("fovlse", "cnn"))
+        cost = len(channels.grid) * multiplications(channels.backbone)
+        assert multiplications(plain.backbone) == pytest.approx(cost, rel=0.06)
+        assert list(plain.grid) == pytest.approx([side / channels.foveate.window])
+        assert plain.foveate.window == 4 * channels.foveate.window
+        assert plain.foveate.antialias
+        assert plain(torch.rand(2, 1 if mode == "L" else 3, 50, 70)).shape == (2, 7)
