@@ -115,7 +115,7 @@ def costs(found: Iterable[Result]) -> list[list[str]]:
         groups.setdefault(key, []).append(result)
     return [
         [
-            NETWORKS.get(network, "FovLSE"),  # type: ignore[call-overload]
+            NETWORKS.get(network, "FovLSE"),
             data,
             str(count),
             str(len(group)),

@@ -21,11 +21,13 @@ def train_own_images(
     """Train, test and report; the report's path. `options` are those of `fit`."""
     import torch
 
+    from scalechannels.training.build import require_network
     from scalechannels.training.datasets import default_sizes
     from scalechannels.training.fit import fit
     from scalechannels.training.retest import is_tested
     from scalechannels.training.runs import Run
 
+    require_network(config.network.name)
     # Given to both runs, so that the report has the same sizes of both, whatever they were tested on before.
     options["sizes"] = options.get("sizes") or default_sizes(config.data)
     say = print if int(os.environ.get("RANK", 0)) == 0 else _nothing

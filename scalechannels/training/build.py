@@ -14,7 +14,7 @@ from scalechannels.plain import PlainNetwork, averaged_over_scales
 from scalechannels.pooling import POOLS, MaxOverScales
 from scalechannels.saving.saved_network import Network
 from scalechannels.scales import ScaleGrid
-from scalechannels.training.config import Initialisation, ResolvedRun
+from scalechannels.training.config import Initialisation, NetworkName, ResolvedRun
 from scalechannels.training.config.data import FIELD
 from scalechannels.training.config.network import ResolvedNetwork
 
@@ -22,9 +22,17 @@ RESIDUAL_FEATURES = 32
 """Of the residual backbone's first convolution, at the width 1."""
 
 
+def require_network(name: NetworkName) -> None:
+    """A clear error for a name that no network has."""
+    known = (*POOLS, "swmax", "cnn")
+    if name not in known:
+        raise ValueError(f"network.name is one of {', '.join(known)}, got {name!r}")
+
+
 def build_network(config: ResolvedRun, channels: int | None = None, classes: int = 10) -> Network:
     """The network of a resolved configuration, its weights drawn from the training's seed."""
     network = config.network
+    require_network(network.name)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.training.seed)
         made = _build(config, channels, classes)

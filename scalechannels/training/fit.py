@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from scalechannels.training.build import build_network
+from scalechannels.training.build import build_network, require_network
 from scalechannels.training.config import ResolvedRun, RunConfig
 from scalechannels.training.datasets import EvaluationSplit, Size
 from scalechannels.training.distributed import Processes, joined
@@ -50,6 +50,8 @@ def fit(
     log        write TensorBoard events into the runs' folders
     """
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    for config in configs:
+        require_network(config.network.name)
     resolved = [config.resolve(device.type) for config in configs]
     if log:
         tensorboard_writer()  # where it is missing, fail before any work

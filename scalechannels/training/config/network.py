@@ -15,7 +15,8 @@ from scalechannels.training.config.options import (
     require_values,
 )
 
-NetworkName = Literal["fovavg", "fovmax", "fovlse", "fovconc", "swmax", "cnn"]
+NetworkName = str
+"""A name in `pooling.POOLS`, swmax or cnn. `build` checks it: configurations are read without torch."""
 Initialisation = Literal["torch", "he", "glorot"]
 Backbone = Literal["paper", "residual"]
 SlidingNorm = Literal["joint", "each"]
@@ -34,7 +35,7 @@ class NetworkConfig:
     """What is trained."""
 
     name: NetworkName = "fovlse"
-    """A scale-channel network of the paper, fovlse (log-mean-exp pooling), or the plain cnn."""
+    """Foveated, by its pooling: fovavg, fovmax, fovlse, fovprob, fovconc; or swmax, or the plain cnn."""
     low: float | None = None
     """The smallest scale of the channels: 1/2 by default."""
     high: float | None = None

@@ -65,7 +65,7 @@ def test_every_run_survives_its_file(tmp_path_factory, config) -> None:
         ('[data]\nsizes = ["1"]\n', r"data\.sizes takes float, got '1'"),
         ("[data]\nsizes = [true]\n", r"data\.sizes takes float, got True"),
         ("[data]\nsizes = 1.0\n", r"data\.sizes takes tuple, got 1\.0"),
-        ('[network]\nname = "fovavgg"\n', r"network\.name takes .*'fovavg'.*got 'fovavgg'"),
+        ('[network]\nbackbone = "papers"\n', r"network\.backbone takes .*'paper'.*got 'papers'"),
         ('[network]\nantialias = "no"\n', r"network\.antialias takes bool, got 'no'"),
         ("[network\n", "no valid TOML"),
     ],

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scalechannels.training.build import require_network
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.config.options import changed
 
@@ -128,7 +129,7 @@ def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
         (lambda: DataConfig("cifar10", (2.0,)), "its own size 1"),
         (lambda: DataConfig("cifar10", samples=100), "all of its images"),
         (lambda: DataConfig("mnist", hold_out=True), "hold_out is for cifar10"),
-        (lambda: NetworkConfig("resnet"), "fovavg, .*got 'resnet'"),
+        (lambda: require_network("resnet"), "fovavg, .*got 'resnet'"),
         (lambda: NetworkConfig(dropout=1.0), r"\[0, 1\), got 1\.0"),
         (lambda: NetworkConfig(low=0), r"network\.low is a positive"),
         (lambda: NetworkConfig(ratio=1), r"network\.ratio is above 1"),

@@ -1,0 +1,54 @@
+"""A pooling is one class and one name in `POOLS`: nothing else has to be told of it."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from helpers.command_line import run
+from helpers.tiny_runs import SIZES, tiny
+from torch import Tensor
+
+import scalechannels
+from scalechannels.pooling import POOLS, Pooling, _of_winner, _shares
+from scalechannels.training.fit import fit
+
+
+class MidRangeOverScales(Pooling):
+    """Half way between the channel that believes in a class most and the one that does least."""
+
+    def forward(self, channels: Tensor) -> Tensor:
+        return (channels.amax(1) + channels.amin(1)) / 2
+
+    def contributions(self, channels: Tensor, winner: Tensor) -> Tensor:
+        return _shares(_of_winner(channels, winner).abs())
+
+
+@pytest.fixture(autouse=True)
+def _added(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(POOLS, "fovmid", MidRangeOverScales)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_it_is_trained_saved_loaded_evaluated_and_exported(together: bool, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    (done,) = fit([tiny(name="fovmid")], tmp_path, device="cpu", sizes=SIZES, together=together)
+    evaluated = done.result()["evaluation"]["sizes"]
+    assert [entry["size"] for entry in evaluated] == list(SIZES)
+    assert sum(evaluated[0]["selection"]) == pytest.approx(1)
+    network = scalechannels.load(done.folder)
+    assert type(network.pool) is MidRangeOverScales
+    images = torch.randn(2, 1, 112, 112)
+    channels = network.channel_logits(images)
+    torch.testing.assert_close(network(images), (channels.amax(1) + channels.amin(1)) / 2)
+    assert run("evaluate", str(done.folder), "--sizes", "1") == 0
+    assert run("export", str(done.folder), "--onnx", "mid.onnx", "--size", "112", "112") == 0
+    assert Path("mid.onnx").exists()
+
+
+def test_a_name_that_no_network_has_fails_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"network.name is one of fovavg, .*fovmid, swmax, cnn, got 'fovmin'"
+    ):
+        fit([tiny(name="fovmin")], tmp_path / "runs", device="cpu")
+    assert not (tmp_path / "runs").exists()
