@@ -371,3 +371,23 @@ def test_ten_kills_at_random_moments_change_no_bit(tmp_path) -> None:
     assert_same(weights(whole), weights(run))
     assert whole.result()["evaluation"] == json.loads((run.folder / "result.json").read_text())["evaluation"]
     assert not list(run.folder.glob(".partial-*"))
+
+
+WALK = """
+import sys
+from helpers.tiny_runs import tiny, trained
+trained(tiny(), sys.argv[1])
+print("\\n".join(name for name in sys.modules if name.startswith("scalechannels.training.")))
+"""
+
+
+def test_a_run_on_a_cpu_visits_few_of_our_files(tmp_path) -> None:
+    """What a plain run has no use for stays unread: augmentation, stacking, streams, own images, sweeps."""
+    done = subprocess.run(
+        [sys.executable, "-c", WALK, str(tmp_path)], capture_output=True, text=True, env=ENVIRONMENT
+    )
+    visited = done.stdout.split()
+    assert "scalechannels.training.inputs" in visited, done.stderr
+    assert len(visited) <= 20, visited
+    for room in ("augment", "stacking.stacked", "streaming", "own_images", "sweep", "retest"):
+        assert not any(name.startswith(f"scalechannels.training.{room}") for name in visited), room

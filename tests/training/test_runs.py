@@ -43,6 +43,17 @@ def test_a_file_in_the_place_of_the_folder(tmp_path) -> None:
     assert (tmp_path / "runs").read_text() == "mine"
 
 
+def test_a_folder_of_the_first_edition_is_opened(tmp_path) -> None:
+    """Its config file has options that are gone, at the values at which they did nothing."""
+    run = opened(tmp_path)
+    path = run.folder / CONFIG
+    path.write_text(path.read_text().replace("[training]\n", "[training]\nbeyond = 0\nphases = 1\n"))
+    assert opened(tmp_path) == run
+    path.write_text(path.read_text().replace("phases = 1", "phases = 2"))
+    with pytest.raises(ValueError, match=r"training\.phases = 2 is no longer supported"):
+        opened(tmp_path)
+
+
 def test_a_checkpoint_comes_back(tmp_path) -> None:
     run = opened(tmp_path)
     assert run.checkpoints() == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from scalechannels.training.config.options import (
@@ -108,6 +108,6 @@ class NetworkConfig:
 class ResolvedNetwork(NetworkConfig):
     """The same with nothing left open; what is None does not apply to this network."""
 
-    low: float
-    high: float
-    dropout: float
+    low: float = field()
+    high: float = field()
+    dropout: float = field()

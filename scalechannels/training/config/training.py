@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from scalechannels.training.config.options import (
@@ -79,14 +79,14 @@ class TrainingConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedTraining(TrainingConfig):
-    """The same with nothing left open."""
+    """The same with nothing left open. `field()`, else they would inherit None as their default."""
 
-    epochs: int
-    batch: int
-    rate: float
-    schedule: Schedule
-    period: int
-    precision: Precision
+    epochs: int = field()
+    batch: int = field()
+    rate: float = field()
+    schedule: Schedule = field()
+    period: int = field()
+    precision: Precision = field()
 
     def rate_at(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0; constant within an epoch."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config import DataConfig, NetworkConfig, ResolvedRun, RunConfig, TrainingConfig
 from scalechannels.training.config.options import changed
 
 
@@ -107,3 +107,13 @@ def test_retired_options_are_read_at_their_neutral_values_alone() -> None:
         changed_values = {**values, "training": {**values["training"], **option}}
         with pytest.raises(ValueError, match=rf"training\.{next(iter(option))} .* 19eb71c"):
             RunConfig.from_dict(changed_values)
+
+
+@pytest.mark.parametrize("option", ["epochs", "rate", "precision"])
+def test_what_is_trained_has_nothing_open(option) -> None:
+    values = run().resolve().as_dict()
+    assert ResolvedRun.from_dict(values) == run().resolve()
+    del values["training"][option]
+    with pytest.raises(ValueError, match=rf"training\.{option} is open"):
+        ResolvedRun.from_dict(values)
+    assert RunConfig.from_dict(values).resolve() == run().resolve()
