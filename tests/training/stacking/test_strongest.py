@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,6 +15,8 @@ from scalechannels.training.build import build_network
 from scalechannels.training.stacking.stacked import stack_networks
 from scalechannels.training.stacking.strongest import kept, plain_strongest_places
 
+TESTS = Path(__file__).parents[2]
+PATHS = os.pathsep.join(map(str, (TESTS, TESTS.parent)))  # this package, not an installed one
 DROPOUT = 0.4
 
 
@@ -112,7 +115,7 @@ def test_the_kernels_find_the_same_places_when_interpreted() -> None:
     done = subprocess.run(
         [sys.executable, "-c", "from test_strongest import compare_kernels; compare_kernels('cpu')"],
         cwd=os.path.dirname(__file__),
-        env={**os.environ, "TRITON_INTERPRET": "1"},
+        env={**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": PATHS},
         capture_output=True,
         text=True,
     )
