@@ -1,8 +1,8 @@
 import math
 
 import pytest
+from helpers.any_run import configs
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from scalechannels.training.build import require_network
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
@@ -43,32 +43,6 @@ def test_given_values_survive_resolving_and_resolving_twice_changes_nothing() ->
     assert (resolved.data.samples, resolved.network.dropout, resolved.network.high) == (500, 0.0, 4)
     assert (resolved.training.rate, resolved.training.epochs) == (1e-3, 3)
     assert resolved.resolve("cuda") == resolved  # its precision is part of it by now
-
-
-configs = st.builds(
-    RunConfig,
-    st.builds(
-        DataConfig,
-        st.sampled_from(["strokes", "mnist"]),
-        st.sampled_from([(1.0,), (2.0,), (1.0, 4.0), (1e-3,), (1 / 3, 2 / 3)]),
-        st.none() | st.integers(10, 10**6),
-        st.integers(0, 2**30 - 1),
-    ),
-    st.builds(
-        NetworkConfig,
-        st.sampled_from(["fovavg", "fovmax", "fovlse", "fovconc"]),
-        antialias=st.booleans(),
-        blur=st.none() | st.floats(1e-9, 1e9),
-        dropout=st.none() | st.floats(0, 0.99),
-    ),
-    st.builds(
-        TrainingConfig,
-        epochs=st.none() | st.integers(1, 10**9),
-        rate=st.none() | st.floats(5e-5, 1e300),
-        schedule=st.sampled_from([None, "step", "cosine"]),
-        seed=st.integers(0, 2**30 - 1),
-    ),
-)
 
 
 @settings(max_examples=60, deadline=None)
