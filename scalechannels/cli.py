@@ -45,7 +45,8 @@ Root = Annotated[
     Parameter(help="Folder of the raw data; by default $SCALECHANNELS_DATA, else the user's cache."),
 ]
 Split = Annotated[
-    Literal["validation", "test"], Parameter(help="What is tested: choose on validation, report on test.")
+    Literal["validation", "test"],
+    Parameter(help="Which split to test on. Use validation to choose, test to report."),
 ]
 Out = Annotated[Path, Parameter(help="The folder of all runs; each has its own folder in it.")]
 Sizes = Annotated[
@@ -57,13 +58,13 @@ ResultsFolder = Annotated[
     Parameter(name="--results", help="The folder of the results; by default ./results, else the clone's."),
 ]
 Invert = Annotated[
-    bool, Parameter(help="For dark objects on a light ground: black becomes white.", negative=())
+    bool, Parameter(help="For dark objects on a light background: swaps black and white.", negative=())
 ]
 ValueRange = Annotated[
     Literal["digits", "unit"] | None,
     Parameter(
-        help="What the network was trained on: digits (−0.76 to 0.76) or unit (0 to 1). By default what its "
-        "folder says."
+        help="The grey values that the network takes: digits (−0.76 to 0.76) or unit (0 to 1). Default: as "
+        "recorded in its folder."
     ),
 ]
 MaxPixels = Annotated[

@@ -72,7 +72,7 @@ def show(
 
 @data.command
 def scene(
-    out: Annotated[Path, Parameter(help="The PNG to write; the objects in it go beside it as JSON.")],
+    out: Annotated[Path, Parameter(help="The PNG to write; a JSON file next to it lists the objects.")],
     /,
     *,
     count: Annotated[int, Parameter(help="Objects in the scene.")] = 12,
@@ -80,7 +80,8 @@ def scene(
     height: int = 512,
     width: int = 768,
     sizes: Annotated[
-        tuple[float, float], Parameter(help="The smallest and the largest object, in boxes of 28 pixels.")
+        tuple[float, float],
+        Parameter(help="The smallest and the largest object, as a multiple of 28 pixels."),
     ] = (0.5, 4.0),
     background: Literal["plain", "noisy", "textured"] = "plain",
 ) -> None:
@@ -106,9 +107,10 @@ def generate(
     device: Annotated[Literal["cpu", "cuda"], Parameter(help="Where to compute.")] = "cpu",
     root: Root = None,
 ) -> None:
-    """Write MNIST Large Scale as HDF5 files with the published names; complete ones are kept.
+    """Write MNIST Large Scale as HDF5 files with the published names.
 
-    There are six training sets (of one size or of a range) and 17 test sizes.
+    There are six training sets (of one size or of a range) and 17 test sizes. Files that are already complete
+    are kept.
 
     Example: scalechannels data generate mnist-large-scale --tests-only --out mnist-large-scale
     """

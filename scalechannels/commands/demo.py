@@ -30,7 +30,7 @@ def demo(
     """Draw a digit, zoom it over a factor of 16, and see what every scale channel sees and says.
 
     Beside it is a plain CNN that was trained on the same digits. A second tab finds digits in whole scenes.
-    The page is served to this machine alone and needs no network. Ctrl-C ends it.
+    The page is served only to this machine and works offline. Ctrl-C ends it.
 
     Examples: scalechannels demo --open;
     scalechannels demo --network runs/NAME --plain runs/OTHER --port 8080

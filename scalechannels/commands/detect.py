@@ -38,7 +38,7 @@ def detect(
     ] = "everywhere",
     threshold: Annotated[
         float | None,
-        Parameter(help="The least probability of an object; by default 0.5, or 0.9 without a background."),
+        Parameter(help="Minimum probability of an object; by default 0.5, or 0.9 without a background."),
     ] = None,
     invert: Invert = False,
     values: ValueRange = None,
@@ -49,7 +49,7 @@ def detect(
 
     The shipped digit-detector finds handwritten digits from 14 to 112 pixels; it was trained on digits of 28
     pixels, white on black, with a class for everything else. Any network whose backbone slides can be given;
-    one without a background class answers everywhere, so its --threshold has to be found by trying.
+    one without a background class answers everywhere, so you have to find its --threshold by trial.
 
     A box is what the deciding scale channel saw, a square, as x0, y0, x1, y1 in pixel-centre coordinates: the
     image reaches from −0.5 to width − 0.5. An object whose channel is the first or last of the grid may be

@@ -28,7 +28,7 @@ def evaluate(
     device: Device = None,
     root: Root = None,
 ) -> None:
-    """Test a trained network at many sizes: a table, and one JSON with --out.
+    """Test a trained network at many sizes: prints a table; --out writes everything as JSON.
 
     The JSON holds for each size the accuracy, that of each class, the confusion (rows are the true classes),
     the selection (how much each scale channel contributes to the winning class, on average) and the errors

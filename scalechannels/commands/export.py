@@ -17,7 +17,7 @@ def export(
     onnx: Annotated[Path, Parameter(help="The .onnx file to write.")],
     size: Annotated[
         tuple[int, int] | None,
-        Parameter(help="Height and width of the images; by default any, where the network can."),
+        Parameter(help="Height and width of the images; default: any size, if the network allows it."),
     ] = None,
     dense: Annotated[
         bool, Parameter(help="Logits and scale at every fourth pixel, not only at the centre.", negative=())
@@ -29,14 +29,14 @@ def export(
     networks with scale channels, `channel_logits` (batch, scales, classes). Batches may have any size.
     Networks that foveate take images of any size; the plain CNN of digits takes 112x112, and so does swmax
     unless --size says otherwise. The metadata name the classes, scales, size, range of values, and `reduce`:
-    how many times smaller images have to be made before they are given to the file, 1 for most networks,
-    and data.reduce for those that were trained on own images of large objects. A line says so.
+    shrink images by this factor before you pass them in. It is 1, except for networks trained on own images
+    of large objects; the command then says so.
 
     With --dense the file takes one image of any size and gives `logits` (1, classes, h, w) and the selected
     `scales` (1, h, w) at every fourth pixel, the first included; converting takes minutes.
 
-    Before it has its name, the file is run in onnxruntime and compared with PyTorch on random images: a
-    difference above 1e-4 is an error and leaves nothing behind. Needs pip install 'scalechannels[onnx]'.
+    The file is written only after onnxruntime agrees with PyTorch on random images to within 1e-4. Needs
+    pip install 'scalechannels[onnx]'.
 
     Examples: scalechannels export runs/NAME --onnx digits.onnx;
     scalechannels export digit-detector --dense --onnx detector.onnx

@@ -57,9 +57,9 @@ def predict(
     """Class, probability and estimated scale of images, and what each scale channel contributes.
 
     The object is expected at the centre of its image, which may have any size. The scale is the σ of the
-    strongest channel, which sees σ·28 pixels (σ·32 for CIFAR-10, σ·window for own images). at_edge says that
-    it is the first or last of the grid, so that the object may be smaller or larger still: then widen the
-    range of the channels.
+    strongest channel, which sees σ·28 pixels (σ·32 for CIFAR-10, σ·window for own images). at_edge is
+    true if it is the first or last of the grid. The object may then be smaller or larger still: widen the
+    range.
 
     Networks for digits were trained on white digits on black: each image is made grey, its darkest pixel
     becomes −0.76 and its brightest 0.76, as in MNIST Large Scale. Give --invert for ink on paper. Networks

@@ -37,10 +37,12 @@ def reproduce(
     device: Device = None,
     root: Root = None,
 ) -> None:
-    """Train what a table or figure of the paper lacks, and nothing twice; keep the results as JSON.
+    """Train the runs that a table or figure still needs; finished ones are not repeated.
 
-    Stopped or killed, the same command resumes. A result that is damaged or of another configuration than its
-    name says is reported and done again. On a GPU runs of one shape are trained together.
+    The results are kept as JSON.
+
+    Stopped or killed, the same command resumes. A result that is damaged, or does not match its name, is
+    reported and made again. On a GPU runs of one shape are trained together.
 
     Examples: scalechannels reproduce table1 --only cnn; scalechannels reproduce all --list
     """

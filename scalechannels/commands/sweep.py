@@ -24,7 +24,7 @@ def sweep(
     split: Split = "test",
     sizes: Sizes = None,
 ) -> None:
-    """Do the runs of several config files. Finished runs stay as they are, others are resumed.
+    """Run several config files. Finished runs are kept, others resume.
 
     Runs that were tested on another --split or other --sizes are tested again, and not trained again.
 

@@ -82,11 +82,13 @@ def train_network(
         Parameter(name="--compile", help="torch.compile the step; by default on a GPU that supports it."),
     ] = None,
 ) -> None:
-    """Train a network, test it at many sizes, and keep both. The paper's recipe is the default.
+    """Train a network, test it at many sizes, and save the weights and the results.
+
+    The paper's recipe is the default.
 
     A run is named by its configuration. Started again, it resumes after its last complete epoch, whether it
-    was stopped or killed. A finished run says that it is done; it is only tested again where another --split
-    or other --sizes are given. Options override the config file.
+    was stopped or killed. A finished run says that it is done; it is tested again only if you give another
+    --split or other --sizes. Options override the config file.
 
     On your own images (--data FOLDER) the network, its channels and the recipe are chosen from the images, a
     plain CNN of equal cost is trained beside it, and a report shows the accuracy of both against simulated

@@ -52,34 +52,34 @@ class DataConfig:
     sizes: tuple[float, ...] = (1.0,)
     """The size of the training objects: one factor, or a smallest and a largest (log-uniform in between)."""
     samples: int | None = None
-    """How many training images, balanced over the classes. By default all, and 10,000 built-in digits."""
+    """Number of training images, balanced over the classes. Default: all; 10,000 for the built-in digits."""
     seed: int = 0
-    """Which subset, which sizes of a range, which built-in digits, which own images are for validation."""
+    """Seed for the subset, the sizes drawn from a range, the built-in digits and the validation split."""
     redraw: bool = False
-    """With two sizes: draw each image's size again in every epoch, which is augmentation by scale."""
+    """With two sizes: draw a new size for each image in every epoch (scale augmentation)."""
     hold_out: bool = False
     """CIFAR-10: keep the last 10,000 training images for validation."""
     # What follows is for own images alone. Where they lie is not what they are, so it is not compared.
     folder: str | None = field(default=None, compare=False)
-    """Own images: a folder with a subfolder of images for each class. Takes --data.name folder."""
+    """Own images: a folder with a subfolder of images for each class. Implies --data.name folder."""
     checksum: str | None = None
-    """Own images: of all names and contents. Filled in, and checked when the run resumes."""
+    """Own images: checksum of all names and contents. Set automatically; checked when the run resumes."""
     colour: ImageColour | None = None
     """Own images: by default RGB unless every image is grey."""
     validation: float | None = None
-    """Own images: the share of each class that is not trained on: 1/4 by default."""
+    """Own images: the share of each class held out for validation: 1/4 by default."""
     object_size: float | None = None
     """Own images: the objects' size in pixels, by default the median of the images' longer sides."""
     reduce: int | None = None
-    """Own images: all are made so many times smaller first; by default as far as no detail is lost."""
+    """Own images: shrink all by this whole factor first. Default: as far as no detail is lost."""
     pixel_size: float | None = None
-    """Own images: what a pixel measures, in any unit; with deploy_pixel_sizes it sets the channels."""
+    """Own images: what a pixel measures, in any unit; with --deploy-pixel-sizes it sets the channels."""
     deploy_pixel_sizes: tuple[float, ...] | None = None
     """Own images: what a pixel will measure where the network is used, in the same unit; one or more."""
     skip_corrupt: bool = False
     """Own images: leave unreadable files out instead of refusing the folder."""
     max_pixels: int | None = None
-    """Own images: larger files are unreadable; 48 million by default."""
+    """Own images: files with more pixels count as unreadable; 48 million by default."""
 
     def __post_init__(self) -> None:
         require_values("data", self, RANGES)

@@ -43,33 +43,33 @@ class NetworkConfig:
     ratio: float = 2**0.25
     """The ratio between neighbouring scales."""
     antialias: bool = False
-    """Average what a coarse channel skips instead of bilinear interpolation."""
+    """Average the pixels that bilinear interpolation would skip in coarse channels."""
     blur: float | None = None
     """Equalise the blur of all channels to this variance in squared window pixels."""
     shifts: int = 0
-    """When testing, pool five views of each window: itself, and shifted so many pixels in each direction."""
+    """When testing, pool five views: the window itself and four shifted by this many pixels."""
     dropout: float | None = None
     """Dropout before the last layer: 0.15 by default, none for CIFAR-10."""
     batch_norm: SlidingNorm | None = None
-    """SWMax, which has none by default: joint over all channels' maps, or each channel its own."""
+    """SWMax: batch norm (none by default), either joint over all channels or separate for each."""
     pretrained: float | None = None
-    """Train in the channel of this scale alone; the others take its weights, untrained, when testing."""
+    """Train only the channel of this scale; in testing all channels use its weights."""
     window: int | None = None
-    """Own images: the side in pixels of what each channel sees; 28 by default, 56 from 48 pixels on."""
+    """Own images: the side of each channel's window in pixels; 28, or 56 if objects have 48 or more."""
     backbone: Backbone = "paper"
     """What every channel shares: the paper's network, or a stronger residual one (CIFAR-10)."""
     width: int = 1
-    """How many times the features of the MNIST backbone's convolutions and dense layer, or the residual's."""
+    """Multiply the number of features of the MNIST or the residual backbone by this."""
     initialisation: Initialisation | None = None
-    """PyTorch's first weights (default), He's (normal) or Glorot's (uniform; fovconc), biases then zero."""
+    """Initial weights: PyTorch's (default), He or Glorot (default for fovconc); these two zero the biases."""
     average_scales: bool = False
     """cnn: test it on the image rescaled by every factor of the grid, its probabilities averaged."""
     margin: int | None = None
-    """SWMax: by how many pixels (8) every rescaled image is extended on each side, the border repeated."""
+    """SWMax: pixels of repeated border around every rescaled image (default 8)."""
     centred: bool | None = None
     """SWMax: extend every rescaled image further, so that one window lies at its centre; on by default."""
     drop_features: bool | None = None
-    """SWMax: drop a feature at all places of an image at once (default), not at each place by itself."""
+    """SWMax: dropout drops a feature everywhere in an image (default) instead of at each place separately."""
 
     def __post_init__(self) -> None:
         require_values("network", self, RANGES)

@@ -44,25 +44,25 @@ class TrainingConfig:
     schedule: Schedule | None = None
     """step: divided by e every second epoch (default). cosine: to the floor after 75 epochs (CIFAR-10)."""
     period: int | None = None
-    """The epochs of one step (2), or until the cosine reaches the floor (75)."""
+    """Epochs for each step (default 2), or until the cosine reaches the floor (default 75)."""
     seed: int = 0
-    """Of the initial weights, the order of the images and the dropout."""
+    """Seed for the initial weights, the order of the images and the dropout."""
     precision: Precision | None = None
     """bfloat16 autocast or float32. By default bfloat16 on a GPU and float32 on a CPU."""
     smoothing: float = 0.0
     """The share of the target that is spread evenly over all classes."""
     average: float = 0.0
-    """The decay, per step, of a moving average of the weights, which is what is tested; 0 for none."""
+    """Decay for each step of a moving average of the weights. The averaged weights are tested; 0 for none."""
     visible: float = 1.0
-    """Crop every second image to a random share of its object's frame, at least this; 1 for none."""
+    """Crop every second image to a random share of its object's frame, between this and 1; 1 for none."""
     detail: float = 1.0
     """Blur every second image as if it had been made smaller, by a factor of at least this; 1 for none."""
     jitter: int = 0
-    """Shift every window at random, by at most so many of its pixels in each direction."""
+    """Shift every window at random, by at most this many pixels in each direction."""
     flips: bool = False
     """CIFAR-10: flip every second image left to right."""
     crops: int = 0
-    """CIFAR-10: shift each image by at most so many pixels in each direction, reflected at its edges."""
+    """CIFAR-10: shift each image by at most this many pixels in each direction, reflected at its edges."""
     images: int | None = None
     """Images in an epoch; by default as many as there are. If there are fewer, they are repeated."""
 
