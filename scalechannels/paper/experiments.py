@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Literal
 
 from scalechannels.paper import panels
 from scalechannels.paper.panels import CIFAR_SHOWN, CLOSE_UP, SCALE_CHANNELS, curve, panel
@@ -284,12 +285,13 @@ EXPERIMENTS: tuple[Experiment, ...] = (
 )
 
 
-def experiment(id: str) -> Experiment:
-    """The experiment of this id."""
+def experiment(id: str, kind: Literal["experiment", "table", "figure"] = "experiment") -> Experiment:
+    """The experiment of this id, of any kind; the error for an unknown id offers those of `kind` alone."""
     for known in EXPERIMENTS:
         if known.id == id:
             return known
-    raise ValueError(f"no experiment {id!r}; there are {', '.join(known.id for known in EXPERIMENTS)}")
+    offered = [one.id for one in EXPERIMENTS if kind == "experiment" or one.is_table == (kind == "table")]
+    raise ValueError(f"no {kind} {id!r}; there are {', '.join(offered)}")
 
 
 def chosen(ids: Iterable[str]) -> list[Experiment]:

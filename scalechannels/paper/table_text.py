@@ -47,7 +47,7 @@ RANKING_HEADS = ("place", "network", "paper", "ours", "our place", "difference")
 
 def table_text(results: Results, id: str, form: TextForm | Literal["json"] = "text") -> str:
     """A table of the paper, or the data of a figure."""
-    one = experiment(id)
+    one = experiment(id, "table")
     if id == "beyond":
         return _json(comparisons_json(results)) if form == "json" else comparison_text(results, form)
     if one.renderer == "table":

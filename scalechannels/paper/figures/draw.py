@@ -77,7 +77,7 @@ def save(figure: Figure, path: Path) -> list[Path]:
 
 
 def _figure_of(id: str) -> Experiment:
-    one = experiment(id)
+    one = experiment(id, "figure")
     if one.is_table:
         raise ValueError(f"{id} is a table: scalechannels table {id}")
     return one
