@@ -81,7 +81,7 @@ def scene(
     width: int = 768,
     sizes: Annotated[
         tuple[float, float],
-        Parameter(help="The smallest and the largest object, as a multiple of 28 pixels."),
+        Parameter(help="The smallest and the largest object, as a multiple of 28 pixels.", negative=()),
     ] = (0.5, 4.0),
     background: Literal["plain", "noisy", "textured"] = "plain",
 ) -> None:

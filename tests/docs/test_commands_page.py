@@ -33,5 +33,10 @@ def test_every_command_is_on_it() -> None:
         assert f"\n## scalechannels {name}\n" in told
 
 
+def test_no_option_is_made_up_by_the_library() -> None:
+    """Cyclopts adds --empty-NAME to options that take several values; no command means it."""
+    assert "--empty-" not in generated()
+
+
 if __name__ == "__main__":
     PAGE.write_text(generated(), encoding="utf-8")
