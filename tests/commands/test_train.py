@@ -54,7 +54,8 @@ def test_a_finished_run_says_that_it_is_done(here: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--config", "none.toml"), "none.toml"),
+        (("--config", "none.toml"), "error: none.toml does not exist or is not a file; give a TOML file"),
+        (("--config", "."), "error: . does not exist or is not a file"),
         (("--config", "bad.toml"), "bad.toml: unknown option data.smaples; known in data: name, sizes,"),
         (("--data.sizes", "-1"), "data.sizes is one positive size"),
         (("--training.epochs", "0"), "training.epochs is at least 1, got 0"),

@@ -53,7 +53,9 @@ def test_a_file_that_says_something_else(tmp_path, text, says) -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path) -> None:
-    with pytest.raises(FileNotFoundError, match="nowhere"):
+    with pytest.raises(
+        FileNotFoundError, match=r"nowhere\.toml does not exist or is not a file; give a TOML"
+    ):
         RunConfig.from_toml(tmp_path / "nowhere.toml")
 
 
