@@ -96,7 +96,9 @@ def paper_network(
 ) -> ScaleChannelNetwork:
     """The paper's foveated network for this data, around any pooling."""
     if backbone is not None and (channels is not None or width != 1):
-        raise ValueError("channels and width are for the paper's backbone; the one that is given has its own")
+        raise ValueError(
+            "channels and width are for the paper's backbone; leave them out with your own backbone"
+        )
     return ScaleChannelNetwork(
         backbone or paper_backbone(data, channels=channels, classes=classes, window=window, width=width),
         grid,

@@ -128,14 +128,12 @@ class DenseNetwork(nn.Module):
                 "between the pixels, so it is no convolution; take blur=None"
             )
         if network.shifts:
-            raise ValueError("dense maps look at every place as it is; take a network with shifts=0")
+            raise ValueError("dense maps do not support shifts: use a network with shifts=0")
         for name, value in {"step": step, "tile": tile}.items():
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} is a whole number of pixels, at least 1, got {value!r}")
         if network.everywhere is not None and network.everywhere.norm == "each":
-            raise ValueError(
-                "each channel of this network has a batch norm of its own: no one backbone slides"
-            )
+            raise ValueError("each channel has its own batch norm, so no single backbone can slide")
         self.network, self.step, self.tile = network, step, max(tile, step)
         with evaluating(network):
             self.stride = self._slid(check=True).stride  # refuses what cannot slide

@@ -83,7 +83,7 @@ def averaged_over_scales(
     and is tested from 1/2 to 8 takes ScaleGrid(0.5, 8, ratio=2**0.25) and 2; its factors are 1/4 to 4. The
     weights are shared, not copied.
 
-    window     the side of the images that the CNN learnt from; may be left out where its backbone says it
+    window     the side of the CNN's training images; may be left out where its backbone says it
     outside, antialias   see Foveate; zoomed out, most of what the CNN sees lies outside the image
 
     Law: with the one factor 1 it is the CNN, its logits normalised to log-probabilities.
@@ -102,8 +102,8 @@ def averaged_over_scales(
     side = window if window is not None else stated(backbone, "window")
     if side is None:
         raise ValueError(
-            f"{type(backbone).__name__} takes images of any size: give window=, the side of the images that "
-            "it learnt from"
+            f"{type(backbone).__name__} takes images of any size: give window=, the side of its "
+            "training images"
         )
     factors = ScaleGrid.of(*(size / training_size for size in sizes))
     return ScaleChannelNetwork(

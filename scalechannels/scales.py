@@ -44,7 +44,7 @@ class ScaleGrid(Sequence[float]):
         if abs(exact - steps) > 1e-6:
             below, above = (minimum * step**k for k in (math.floor(exact), math.ceil(exact)))
             raise ValueError(
-                f"steps of {step:g} from {minimum:g} do not meet {maximum:g}; "
+                f"steps of {step:g} from {minimum:g} do not reach {maximum:g} exactly; "
                 f"the nearest maxima are {below:g} and {above:g}"
             )
         # A power of the whole span, not a running product: both ends and a 1 in between are exact.

@@ -16,8 +16,8 @@ def scale_contributions(network: ScaleChannelNetwork, images: Tensor) -> Tensor:
     """
     if not hasattr(network, "grid"):
         raise TypeError(
-            f"a {type(network).__name__} has no scale channels, so none of them decides; a "
-            "ScaleChannelNetwork, such as fovlse(grid), has"
+            f"a {type(network).__name__} has no scale channels; "
+            "use a ScaleChannelNetwork such as fovlse(grid)"
         )
     if network.head is not None:
         raise ValueError("contributions are defined where logits are pooled; this network pools features")

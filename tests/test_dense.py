@@ -302,7 +302,7 @@ def test_a_logit_map_without_a_stride_is_refused() -> None:
 def test_networks_that_have_no_dense_map_are_refused() -> None:
     with pytest.raises(TypeError, match="need a ScaleChannelNetwork, got PlainNetwork"):
         DenseNetwork(cnn())
-    with pytest.raises(ValueError, match="each channel of this network has a batch norm of its own"):
+    with pytest.raises(ValueError, match="each channel has its own batch norm"):
         DenseNetwork(swmax(GRID, norm="each"))
     with pytest.raises(ValueError, match="a network with blur has no dense map"):
         DenseNetwork(fovavg(GRID, blur=0.8))

@@ -126,7 +126,7 @@ def test_sizes_of_numpy_and_torch_lose_nothing(number):
         ((-1, 4), 2, r"positive and finite, got minimum -1"),
         ((1, math.inf), 2, r"positive and finite.*inf"),
         ((1, math.nan), 2, r"positive and finite.*nan"),
-        ((1, 5), 2, r"do not meet 5; the nearest maxima are 4 and 8"),
+        ((1, 5), 2, r"do not reach 5 exactly; the nearest maxima are 4 and 8"),
     ],
 )
 def test_bad_ranges_say_what_was_given_and_what_is_accepted(arguments, ratio, message):

@@ -131,9 +131,9 @@ def import_library(name: str) -> Any:
     except (ImportError, RuntimeError, AttributeError, OSError) as error:
         # Such as "operator torchvision::nms does not exist": its compiled part was built for another torch.
         raise ImportError(
-            f"{name} {_version(name)} is installed but does not import beside torch {torch.__version__}: "
-            f"{error}. The two are built for each other: install torchvision from where this torch came "
-            f"from, in the build (CPU or CUDA) that belongs to it. {advice}"
+            f"{name} {_version(name)} is installed but cannot be imported with torch {torch.__version__} "
+            f"({error}): the two builds must match. Install torchvision from where this torch came from, in "
+            f"the same build (CPU or CUDA). {advice}"
         ) from error
 
 

@@ -71,7 +71,7 @@ def detect(
 
     saved = SavedNetwork.open(network)
     if not image.is_file():
-        raise FileNotFoundError(f"{image} does not exist or is no file; give an image file")
+        raise FileNotFoundError(f"{image} does not exist or is not a file; give an image file")
     on = require_device(device)
     if threshold is None:
         threshold = saved.threshold

@@ -79,7 +79,7 @@ def read(path: Path | str, splits: Iterable[Split] = SPLITS) -> dict[Split, Imag
             return {split: _read_set(file, path, split) for split in splits}
     except OSError as error:
         raise OSError(
-            f"{path} is truncated, damaged or no HDF5 file ({error}); fetch or make it again"
+            f"{path} is truncated, damaged or not an HDF5 file ({error}); fetch or make it again"
         ) from None
 
 

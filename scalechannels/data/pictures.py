@@ -183,7 +183,7 @@ def decode(file: Path | str | IO[bytes], max_pixels: int = MAX_PIXELS) -> tuple[
     except MemoryError:
         raise UnreadableImageError("not enough memory to decode it") from None
     except Exception as error:  # damaged files make Pillow's decoders raise almost anything
-        raise UnreadableImageError(f"damaged or no image ({type(error).__name__}: {error})") from None
+        raise UnreadableImageError(f"damaged, or not an image ({type(error).__name__}: {error})") from None
     finally:
         if raised:
             Image.MAX_IMAGE_PIXELS = pillow_limit

@@ -216,7 +216,7 @@ def _verify(source: Source, contents: Contents) -> None:
             raise DownloadError(f"{name} is missing")
         actual = checksum(contents[name])
         if actual != expected:
-            raise DownloadError(f"{name} has another content than published (sha256 {actual})")
+            raise DownloadError(f"{name} differs from the published file (sha256 {actual})")
 
 
 def _message(source: Source, root: Path, attempts: list[str]) -> str:

@@ -24,6 +24,11 @@ from scalechannels.saving.saved_network import SavedNetwork
 
 SMALLEST, LARGEST = 0.5, 8.0
 EXAMPLES = 2**20
+KINDS = {
+    "centre": "a scale-channel network",
+    "everywhere": "a sliding-window network",
+    "whole": "a plain CNN",
+}
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ def open_looks(network: Path, plain: Path) -> Looks:
     for saved, wanted in ((shown, "centre"), (beside, "whole")):
         look = saved.network.look
         if look != wanted:
-            raise ValueError(f"{saved.folder} holds a network of look {look!r}, the demo needs {wanted!r}")
+            raise ValueError(f"{saved.folder} is {KINDS[look]}; the demo needs {KINDS[wanted]} here")
     return Looks(shown.network, beside.network, shown.sizes or ())
 
 

@@ -149,7 +149,7 @@ class Detector:
             raise TypeError(f"the image is a torch.Tensor (C, H, W), got {type(image).__name__}")
         if image.ndim != 3 or 0 in image.shape:
             raise ValueError(
-                "one image (C, H, W) of at least one pixel is needed (of a batch, one after the other), "
+                "pass one image (C, H, W) of at least one pixel at a time, "
                 f"got the shape {tuple(image.shape)}"
             )
         require_images(image[None], stated(self.network.backbone, "channels"))

@@ -58,8 +58,8 @@ def train_own_images(
         say(f"Classify:   scalechannels predict {folder} IMAGES")
         if len(wanted.data.deploy_pixel_sizes or ()) == 1:
             print(
-                "note: with one known pixel size there is a simpler way: resample each image by it, and "
-                "recognise it with a plain network",
+                "note: with one known pixel size you do not need scale channels: resample each image and use "
+                "a plain network",
                 file=sys.stderr,
             )
     return folder / REPORT

@@ -208,8 +208,8 @@ def find_network(place: str | os.PathLike[str]) -> Path:
     if os.fspath(place) in names:  # a whole name, so that no path leads out of the package's folder
         return SHIPPED / path
     raise FileNotFoundError(
-        f"{place} is no saved network: there is no such folder, and "
-        + (f"the shipped networks are {', '.join(names)}" if names else "no networks are shipped")
+        f"{place} is not a saved network: there is no such folder. "
+        + (f"Shipped networks: {', '.join(names)}" if names else "No networks are shipped")
     )
 
 
@@ -240,7 +240,7 @@ def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
     path = Path(folder) / CONFIG
     if not path.is_file():
         raise FileNotFoundError(
-            f"{folder} is no saved network: it holds no {CONFIG}; save_pretrained writes one"
+            f"{folder} is not a saved network: it holds no {CONFIG}; save_pretrained writes one"
         )
     config = _read(path)
     if "class" not in config:

@@ -35,7 +35,7 @@ class Processes:
         """The global batch has to divide among the processes."""
         if batch % self.count:
             raise ValueError(
-                f"a batch of {batch} does not divide among {self.count} processes; change training.batch"
+                f"a batch of {batch} cannot be divided among {self.count} processes; change training.batch"
             )
 
     def share(self, order: Tensor) -> Tensor:

@@ -51,5 +51,5 @@ def unpack_errors(text: str, images: int) -> np.ndarray:
         raise ValueError(f"errors are damaged: {len(stream.unused_data)} bytes follow their end")
     bits = np.unpackbits(np.frombuffer(packed, np.uint8))
     if len(packed) != length or bits[images:].any():
-        raise ValueError(f"errors are of another number of images than {images}")
+        raise ValueError(f"these errors are not for {images} images")
     return bits[:images].astype(bool)

@@ -73,7 +73,7 @@ def fit(
                 except torch.OutOfMemoryError as error:
                     raise MemoryError(
                         f"out of memory on {device}: give a smaller training.batch, train fewer runs at "
-                        f"once, or have other programs leave the device. It said: {error}"
+                        f"once, or free the device of other programs ({error})"
                     ) from error
                 processes.wait()
     return runs

@@ -186,8 +186,8 @@ def require_no_augmentation(config: RunConfig) -> None:
     """An error where a run augments what does not lie in memory."""
     if config.training.augments:
         raise MemoryError(
-            "training.visible, detail, jitter, flips and crops are for images or windows that lie in memory, "
-            "and these do not fit; give fewer of them, or a device with more memory"
+            "training.visible, detail, jitter, flips and crops need the images in memory, and they do not "
+            "fit: use fewer images, or a device with more memory"
         )
 
 

@@ -39,7 +39,7 @@ def tested_on(run: Run) -> tuple[str, list[Size]]:
         return evaluation["split"], [tuple(size) if isinstance(size, list) else size for size in sizes]
     except (KeyError, TypeError) as error:
         raise ValueError(
-            f"{run.folder / RESULT} is no result of a run (no {error}); remove it to do this run again"
+            f"{run.folder / RESULT} is not a run's result ({error} is missing); delete it to repeat the run"
         ) from error
 
 
@@ -60,9 +60,9 @@ def retest(
         network: Any = load(run.folder).to(device).eval()
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"{run.folder} was tested on {_named(*tested_on(run))}; to test it on {_named(split, asked)} its "
-            f"weights are needed ({error}): put them back, ask for what was tested, or remove "
-            f"{run.folder / RESULT} to train it again"
+            f"{run.folder} was tested on {_named(*tested_on(run))}; testing on {_named(split, asked)} needs "
+            f"the weights, which cannot be loaded ({error}). Restore them, ask for what was tested, or "
+            f"delete {run.folder / RESULT} to train again"
         ) from error
     started = time.perf_counter()
     data = open_data(run.config.data, "cpu" if stream else device, root)

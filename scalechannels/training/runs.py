@@ -66,7 +66,9 @@ class Run:
                     f"cannot write the run's folder {run.folder}: {error}; choose another folder"
                 ) from error
         if ResolvedRun.from_toml(path) != config:
-            raise ValueError(f"{path} describes another run than the folder's name; move the folder away")
+            raise ValueError(
+                f"{path} describes a different run than its folder's name says; move the folder away"
+            )
         return run
 
     @property

@@ -95,7 +95,7 @@ def test_networks_around_it_are_saved_and_loaded(build, tmp_path) -> None:
 
 def test_a_backbone_that_is_given_has_its_own_channels_and_width() -> None:
     for option in ({"channels": 3}, {"width": 2}):
-        with pytest.raises(ValueError, match="has its own"):
+        with pytest.raises(ValueError, match="leave them out with your own backbone"):
             fovlse(GRID, data="cifar10", backbone=small(), **option)
     network = fovlse(GRID, data="cifar10", backbone=small())
     assert (network.foveate.window, network.foveate.outside) == (32, "reflect")

@@ -161,9 +161,9 @@ def test_a_torchvision_of_another_torch_is_told(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(ImportError) as caught:
         LibraryBackbone("timm", "convnext_atto", classes=2)
     said = str(caught.value)
-    assert f"does not import beside torch {torch.__version__}" in said
+    assert f"cannot be imported with torch {torch.__version__}" in said
     assert "operator torchvision::nms does not exist" in said
-    assert "install torchvision from where this torch came from" in said
+    assert "Install torchvision from where this torch came from" in said
 
 
 def test_a_saved_network_says_what_is_missing_to_load_it(

@@ -67,4 +67,4 @@ def test_evaluate_does_not_overwrite_the_run_and_knows_one_that_is_not_done(
     assert run("evaluate", folder) == 1
     assert "is not done; resume it with scalechannels train --config" in capsys.readouterr().err
     assert run("evaluate", "nowhere", "--data.name", "strokes") == 1
-    assert "nowhere is no saved network" in capsys.readouterr().err
+    assert "nowhere is not a saved network" in capsys.readouterr().err

@@ -134,7 +134,7 @@ def test_the_plain_network_has_no_scale_and_says_which_image_it_cannot_take(
     [
         (("net", "nowhere.png"), "nowhere.png does not exist"),
         (("net", "digits"), "no images (.png, .jpg"),
-        (("digits", "a.png"), "digits is no saved network"),
+        (("digits", "a.png"), "digits is not a saved network"),
         (("net", "a.png", "--out", "x.txt"), "--out takes a .csv or a .json file, got x.txt"),
         (("net", "a.png", "--max-pixels", "0"), '"0" for --max-pixels. Must be >= 1'),
         (("net", "a.png", "--out", "net/result.json"), "net/result.json belongs to the network in "),

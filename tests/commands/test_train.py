@@ -61,7 +61,10 @@ def test_a_finished_run_says_that_it_is_done(here: Path, capsys: pytest.CaptureF
         (("--training.epochs", "0"), "training.epochs is at least 1, got 0"),
         (("--sizes", "0"), "for --sizes. Sizes are positive"),
         (("--sizes", "1", "2", "1"), '"(1.0, 2.0, 1.0)" for --sizes. Give each size once'),
-        (("--network.name", "swmax", "--data.name", "cifar10"), "swmax looks for objects over space"),
+        (
+            ("--network.name", "swmax", "--data.name", "cifar10"),
+            "swmax searches for small objects in large images",
+        ),
         (("--network.name", "fovavgg"), "network.name is one of fovavg, fovmax"),
         (("--config", "run.toml", "--training.batch", "100"), "a batch of 100 is larger than the 64"),
         (("--config", "run.toml", "--out", "run.toml/runs"), "cannot write the run's folder run.toml/runs"),

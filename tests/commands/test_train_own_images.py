@@ -150,7 +150,7 @@ def test_short_forms_stand_for_their_fields_and_a_file_can_say_the_rest(
     words = ("train", "--data", "photos", "--pixel-size", 0.5, "--deploy-pixel-sizes", 0.25, 2)
     (here / "run.toml").write_text("[training]\nepochs = 1\n[data]\nvalidation = 0.5\n")
     assert run(*words, "--config", "run.toml") == 1
-    assert "run.toml: data.validation is for own images" in capsys.readouterr().err
+    assert "run.toml: data.validation is only for your own images" in capsys.readouterr().err
     (here / "run.toml").write_text("[training]\nepochs = 1\n[network]\nratio = 2\n")
     more = ("--data.validation", 0.5, "--skip-corrupt", "--no-compare", "--sizes", 1, "--config", "run.toml")
     assert run(*words, *more) == 0
@@ -171,7 +171,7 @@ def test_one_known_pixel_size_has_a_simpler_way(here: Path, capsys: pytest.Captu
     photos(here / "photos")
     words = ("--pixel-size", 1, "--deploy-pixel-sizes", 2, "--training.epochs", 1, "--network.ratio", 2)
     assert run("train", "--data", "photos", *words, "--sizes", 1, "--no-compare") == 0
-    assert "resample each image by it" in capsys.readouterr().err
+    assert "you do not need scale channels: resample each image" in capsys.readouterr().err
 
 
 def test_images_that_were_reduced_are_reduced_when_predicted(
@@ -208,13 +208,16 @@ def test_images_that_were_reduced_are_reduced_when_predicted(
         (lambda root: root.mkdir(), "two or more classes; it has none"),
         (lambda root: photos(root / "only"), "two or more classes; it has only 'only'"),
         (lambda root: [(root / name).mkdir(parents=True) for name in "ab"], "no readable images"),
-        (lambda root: (photos(root) / "red" / "a.png").write_text("text"), r"a\.png: damaged or no image"),
-        (lambda root: (photos(root) / "red" / "a.png").write_bytes(b""), r"a\.png: damaged or no image"),
+        (
+            lambda root: (photos(root) / "red" / "a.png").write_text("text"),
+            r"a\.png: damaged, or not an image",
+        ),
+        (lambda root: (photos(root) / "red" / "a.png").write_bytes(b""), r"a\.png: damaged, or not an image"),
         (
             lambda root: save(photos(root) / "red" / "bomb.png", Image.new("1", (20_000, 12_000))),
             r"bomb\.png: more than 48,000,000 pixels \(a decompression bomb\?\); --max-pixels",
         ),
-        (lambda root: photos(root, size=(1, 1)), "objects of 1 pixels show nothing to learn"),
+        (lambda root: photos(root, size=(1, 1)), "objects of 1 pixels are too small to learn from"),
         (lambda root: photos(root, count=1), "has 1 image"),
     ],
 )

@@ -121,10 +121,10 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no file .*none\.h5"):
         read(tmp_path / "none.h5")
     path.write_bytes(content[:-200])
-    with pytest.raises(OSError, match="truncated, damaged or no HDF5"):
+    with pytest.raises(OSError, match="truncated, damaged or not an HDF5"):
         read(path)
     path.write_text("no HDF5")
-    with pytest.raises(OSError, match="truncated, damaged or no HDF5"):
+    with pytest.raises(OSError, match="truncated, damaged or not an HDF5"):
         read(path)
     with h5py.File(path, "w") as file:
         file["x_train"] = np.zeros((3, 8, 8, 1))

@@ -289,7 +289,7 @@ def test_pictures_are_taken_and_bad_ones_named(open_page: Open):
         page.set_input_files("#file", {"name": "a.png", "mimeType": "image/png", "buffer": b"no image"})
     assert asked.value.status == 422
     page.wait_for_selector("#message:not([hidden])")
-    assert page.inner_text("#message") == "This file is damaged or no image."
+    assert page.inner_text("#message") == "This file is damaged, or not an image."
     # A picture that is dropped goes the same way.
     page.evaluate(
         """(content) => { const data = new DataTransfer();

@@ -159,7 +159,7 @@ def test_one_pixel_in_the_middle_is_an_object():
 
 @pytest.mark.parametrize("file", [b"", b"no image at all", file_of(photo())[:200]])
 def test_what_is_no_image_is_named(file: bytes):
-    with pytest.raises(UnreadableImageError, match=r"empty|damaged or no image"):
+    with pytest.raises(UnreadableImageError, match=r"empty|damaged, or not an image"):
         digit_from_picture(file)
 
 

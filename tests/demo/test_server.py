@@ -167,7 +167,7 @@ def test_pictures_that_are_none_are_named(server: DemoServer, digit: str):
     Image.new("1", (20_000, 20_000)).save(bomb, "PNG")
     for content, message in (
         (b"", "empty"),
-        (b"text", "damaged or no image"),
+        (b"text", "damaged, or not an image"),
         (blank.getvalue(), "no digit"),
         (bomb.getvalue(), "more than 24,000,000"),
     ):
@@ -337,10 +337,10 @@ def test_the_command_says_what_a_user_can_mend(
     cnn().save_pretrained("plain")
     good = ("--network", "net", "--plain", "plain")
     for words, message in (
-        (("--network", "nowhere", "--plain", "plain"), "nowhere is no saved network"),
+        (("--network", "nowhere", "--plain", "plain"), "nowhere is not a saved network"),
         (
             ("--network", "plain", "--plain", "plain"),
-            "plain holds a network of look 'whole'",
+            "plain is a plain CNN; the demo needs a scale-channel network",
         ),
         ((*good, "--port", "70000"), "--port is a number from 0 to 65535"),
         ((*good, "--port", str(server.server_port)), "choose another --port"),

@@ -83,9 +83,9 @@ def test_a_norm_that_does_not_fit_is_refused() -> None:
         backbone = mnist_backbone(batch_norm=wrong)
         with pytest.raises(ValueError, match='"joint" needs a backbone with batch norm'):
             ScaleChannelNetwork(backbone, GRID, MaxOverScales(), look="everywhere", norm=norm)
-    with pytest.raises(ValueError, match="batch_norm is for swmax"):
+    with pytest.raises(ValueError, match="batch_norm is only for swmax"):
         NetworkConfig("fovmax", batch_norm="joint")
-    with pytest.raises(ValueError, match=r"pretrained is for channels that are pooled without weights"):
+    with pytest.raises(ValueError, match=r"pretrained needs a pooling without weights"):
         NetworkConfig("fovconc", pretrained=2.0)
     with pytest.raises(ValueError, match="pretrained is a positive"):
         NetworkConfig("fovmax", pretrained=-1.0)

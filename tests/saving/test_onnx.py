@@ -347,7 +347,7 @@ def test_the_file_of_a_run_on_reduced_images_says_so_and_then_gives_what_predict
     [
         (("net", "--onnx", "digits.pt"), "ends with .onnx"),
         (("net", "--onnx", "folder.onnx"), "is a folder"),
-        (("nowhere", "--onnx", "digits.onnx"), "nowhere is no saved network"),
+        (("nowhere", "--onnx", "digits.onnx"), "nowhere is not a saved network"),
         (("plain", "--dense", "--onnx", "digits.onnx"), "plain has no dense form"),
     ],
 )

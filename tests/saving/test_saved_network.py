@@ -284,7 +284,7 @@ def test_the_wrong_class_is_named(saved: Path):
 
 
 def test_a_missing_folder_is_named(tmp_path: Path):
-    with pytest.raises(FileNotFoundError, match=r"nowhere is no saved network"):
+    with pytest.raises(FileNotFoundError, match=r"nowhere is not a saved network"):
         scalechannels.load(tmp_path / "nowhere")
 
 
@@ -368,7 +368,7 @@ def test_a_run_that_is_not_done_is_told_apart_from_a_folder_without_a_network(tm
     with pytest.raises(FileNotFoundError, match=r"is not done; resume it with scalechannels train --config"):
         SavedNetwork.open(tmp_path)
     (tmp_path / "config.toml").unlink()
-    with pytest.raises(FileNotFoundError, match=r"is no saved network: it holds no config.json"):
+    with pytest.raises(FileNotFoundError, match=r"is not a saved network: it holds no config.json"):
         SavedNetwork.open(tmp_path)
 
 

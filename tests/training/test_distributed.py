@@ -65,7 +65,7 @@ def test_every_image_is_seen_once_and_batches_stay_what_they_are(count) -> None:
 
 def test_a_batch_that_does_not_divide() -> None:
     with pytest.raises(
-        ValueError, match=r"a batch of 16 does not divide among 3 processes; change training\.batch"
+        ValueError, match=r"a batch of 16 cannot be divided among 3 processes; change training\.batch"
     ):
         Processes(0, 3).share(torch.zeros(1, 4, 16, dtype=torch.long))
 
@@ -240,5 +240,5 @@ def test_a_batch_that_does_not_divide_is_told_before_any_work(tmp_path) -> None:
     options = json.dumps({"runs": [{"batch": 25}]})
     done = torchrun(2, script(tmp_path, TRAIN), tmp_path, options)
     assert done.returncode != 0
-    assert "a batch of 25 does not divide among 2 processes; change training.batch" in done.stderr
+    assert "a batch of 25 cannot be divided among 2 processes; change training.batch" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["script.py"]

@@ -20,7 +20,7 @@ def run(data: str, **training) -> RunConfig:
 @pytest.mark.parametrize("option", [{"flips": True}, {"crops": 1}, {"visible": 0.5}])
 def test_images_of_cifar_are_changed_before_windows_are_made(option) -> None:
     assert makes_canvases(run("cifar10", **option))
-    with pytest.raises(MemoryError, match="flips and crops are for images or windows"):
+    with pytest.raises(MemoryError, match="flips and crops need the images in memory"):
         require_no_augmentation(run("cifar10", **option))
 
 
@@ -52,7 +52,7 @@ def test_sizes_are_drawn_again_in_every_epoch(tmp_path, monkeypatch) -> None:
     assert torch.equal(fresh.labels, again.labels)
     with pytest.raises(MemoryError, match=r"data\.redraw is for images that lie in memory"):
         trained(config, tmp_path / "streamed", stream=True)
-    with pytest.raises(ValueError, match=r"data\.redraw draws sizes"):
+    with pytest.raises(ValueError, match=r"data\.redraw needs a low and a high data\.sizes"):
         dataclasses.replace(config.data, sizes=(1.0,))
 
 

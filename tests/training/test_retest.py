@@ -61,13 +61,13 @@ def test_a_test_that_fails_leaves_the_old_result(tmp_path) -> None:
     run = trained(config, tmp_path)
     before = (run.folder / "result.json").read_bytes()
     (run.folder / "model.safetensors").unlink()
-    said = "was tested on the test split at the sizes 1, 2; to test it on the validation split at the sizes 3"
-    with pytest.raises(ValueError, match=said + " its weights are needed"):
+    said = "was tested on the test split at the sizes 1, 2; testing on the validation split at the sizes 3"
+    with pytest.raises(ValueError, match=said + " needs the weights"):
         fit([config], tmp_path, device="cpu", split="validation", sizes=(3.0,))
     with pytest.raises(RunsFailedError, match=said):
         sweep([config], tmp_path, device="cpu", split="validation", sizes=(3.0,), report=lambda _: None)
     assert (run.folder / "result.json").read_bytes() == before
     assert trained(config, tmp_path) == run  # what was tested is still to be had
     (run.folder / "result.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"result\.json is no result of a run"):
+    with pytest.raises(ValueError, match=r"result\.json is not a run's result"):
         trained(config, tmp_path)

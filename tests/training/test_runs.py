@@ -31,7 +31,7 @@ def test_a_folder_is_named_after_its_configuration_and_holds_it(tmp_path) -> Non
 def test_a_folder_with_another_configuration_is_not_touched(tmp_path) -> None:
     run, other = opened(tmp_path), opened(tmp_path, seed=1)
     (run.folder / CONFIG).write_bytes((other.folder / CONFIG).read_bytes())
-    with pytest.raises(ValueError, match="another run than the folder's name; move the folder away"):
+    with pytest.raises(ValueError, match="a different run than its folder's name says; move the folder away"):
         opened(tmp_path)
     assert (run.folder / CONFIG).read_bytes() == (other.folder / CONFIG).read_bytes()
 

@@ -49,7 +49,7 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path) -> None:
 
 def test_what_cannot_be_trained_is_told_before_the_first_run(tmp_path) -> None:
     impossible = replace(few(), network=replace(few().network, ratio=3))
-    with pytest.raises(ValueError, match="do not meet"):
+    with pytest.raises(ValueError, match="do not reach"):
         sweep([few(), impossible], tmp_path, **OPTIONS)
     assert not list(tmp_path.iterdir())
     with pytest.raises(ValueError, match="at least one run"):

@@ -43,9 +43,9 @@ class Visible(nn.Module):
     def __init__(self, foveate: Foveate, frames: Tensor, visible: Sequence[float]) -> None:
         super().__init__()
         if frames.isnan().any():
-            raise ValueError("only objects of known size can be cropped, and these images do not have one")
+            raise ValueError("training.visible needs images whose object size is known")
         if foveate.outside == "constant":
-            raise ValueError("images are cropped where a window repeats the border or reflects, no constant")
+            raise ValueError('training.visible needs outside="border" or "reflect", not "constant"')
         self.reflects = foveate.outside == "reflect"
         self.register_buffer("scales", torch.tensor(list(foveate.grid), device=frames.device))
         self.register_buffer("frames", frames.float())

@@ -94,7 +94,7 @@ class DataConfig:
         # An option that would have no effect is an error: the run's name would promise what it does not do.
         refuse(
             self.redraw and (len(sizes) == 1 or (name == "mnist" and samples is not None)),
-            "data.redraw draws sizes from a low to a high one, for all samples of mnist",
+            "data.redraw needs a low and a high data.sizes, and for mnist no data.samples",
         )
         if name == "cifar10":
             refuse(sizes != (1.0,), f"CIFAR-10 has its own size 1, got data.sizes = {sizes}")
@@ -103,11 +103,11 @@ class DataConfig:
             refuse(self.hold_out, f"data.hold_out is for cifar10; {name} has validation images of its own")
         if name == "folder":
             self._check_own_images()
+        advice = "add --data FOLDER" if self.folder is None else 'set data.name to "folder"'
         for option in OF_OWN_IMAGES if name != "folder" else ():
             refuse(
                 getattr(self, option) not in (None, False),
-                f"data.{option} is for own images (--data FOLDER), not for {name}; "
-                "with data.folder, data.name is folder",
+                f"data.{option} is only for your own images, not for {name}: {advice}",
             )
 
     def _check_own_images(self) -> None:
@@ -138,7 +138,7 @@ class DataConfig:
         """What is known of own images; an error before the run is resolved, and for other data."""
         known = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(OwnImages)}
         if None in known.values():
-            raise ValueError("these are no own images of a resolved run: resolve the configuration first")
+            raise ValueError("this configuration is not resolved: call resolve() first")
         return OwnImages(**known)
 
 

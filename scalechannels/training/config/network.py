@@ -81,20 +81,20 @@ class NetworkConfig:
         )
         refuse(
             self.shifts > 0 and name in ("fovconc", "swmax", "cnn"),
-            f"network.shifts is 0 for fovconc, swmax and cnn, got {self.shifts}",
+            f"network.shifts must be 0 for fovconc, swmax and cnn, got {self.shifts}",
         )
         narrow = name in ("swmax", "cnn") and self.backbone == "paper"
-        refuse(self.width > 1 and narrow, f"network.width is 1 for swmax and cnn, got {self.width}")
+        refuse(self.width > 1 and narrow, f"network.width must be 1 for swmax and cnn, got {self.width}")
         refuse(self.average_scales and name != "cnn", f"network.average_scales is for cnn, not {name}")
         for option in OF_SWMAX:
             refuse(not sliding and bool(getattr(self, option)), f"network.{option} is for swmax, not {name}")
         refuse(
             self.batch_norm is not None and (not sliding or self.pretrained is not None),
-            "network.batch_norm is for swmax, all of whose channels are trained",
+            "network.batch_norm is only for swmax, and not together with network.pretrained",
         )
         refuse(
             self.pretrained is not None and name in ("fovconc", "cnn"),
-            f"network.pretrained is for channels that are pooled without weights, not {name}",
+            "network.pretrained needs a pooling without weights; fovconc has weights and cnn has no channels",
         )
         # Earlier versions wrote these values, which mean the same as None: one run has one name.
         if not sliding:

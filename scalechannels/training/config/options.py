@@ -95,7 +95,7 @@ def read_toml(path: Path | str) -> dict[str, Any]:
         with open(path, "rb") as file:
             return tomllib.load(file)
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path} is no valid TOML: {error}") from error
+        raise ValueError(f"{path} is not valid TOML: {error}") from error
 
 
 def from_dict(cls: Any, values: Any, place: str = "") -> Any:
@@ -108,7 +108,10 @@ def from_dict(cls: Any, values: Any, place: str = "") -> Any:
         raise ValueError(f"unknown option {name}; known in {place or 'a run'}: {', '.join(hints)}")
     for entry in dataclasses.fields(cls):
         needed = entry.default is entry.default_factory is dataclasses.MISSING
-        refuse(needed and entry.name not in known, f"{place}.{entry.name} is open; every trained run has it")
+        refuse(
+            needed and entry.name not in known,
+            f"{place}.{entry.name} is missing; a trained run always has it",
+        )
     return cls(
         **{key: _converted(hints[key], value, f"{place}.{key}".strip(".")) for key, value in known.items()}
     )

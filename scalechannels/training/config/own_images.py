@@ -65,7 +65,7 @@ def chosen_from_images(
     object_size = data.object_size or float(statistics.median(max(size) for size in images.sizes))
     if object_size < SMALLEST_OBJECT:
         raise ValueError(
-            f"objects of {object_size:g} pixels show nothing to learn: at least {SMALLEST_OBJECT} are "
+            f"objects of {object_size:g} pixels are too small to learn from: at least {SMALLEST_OBJECT} are "
             "needed (the median of the images' longer sides, or data.object_size)"
         )
     window = network.window or (28 if object_size < 48 else 56)
@@ -125,8 +125,8 @@ def _grid(data: DataConfig, network: NetworkConfig, object_pixels: float, window
         known = data.pixel_size is not None and given is not None
         if known and not math.isclose(given or 0, found, rel_tol=1e-6):
             raise ValueError(
-                f"the pixel sizes set channels from {grid.minimum:g} to {grid.maximum:g}, and network.{name} "
-                f"says {given:g}: give one of them"
+                f"the pixel sizes give channels from {grid.minimum:g} to {grid.maximum:g}, but "
+                f"network.{name} is {given:g}: give only one of them"
             )
     return grid
 

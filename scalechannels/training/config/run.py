@@ -83,12 +83,12 @@ class RunConfig:
         if cifar:
             refuse(
                 name == "swmax",
-                "swmax looks for objects over space, which CIFAR-10 does not have; choose another",
+                "swmax searches for small objects in large images; CIFAR-10 has none. Choose another network",
             )
             if network.backbone == "paper":
                 refuse(network.width > 1, "network.width is not for the paper's backbone of CIFAR-10")
                 refuse(bool(network.dropout), "network.dropout is not for the paper's backbone of CIFAR-10")
-            refuse(training.jitter > 0, "training.jitter is for windows in memory; cifar10 has crops")
+            refuse(training.jitter > 0, "training.jitter is not for cifar10; use training.crops")
         else:
             refuse(
                 network.backbone != "paper",
@@ -117,8 +117,7 @@ class RunConfig:
         )
         refuse(
             data.redraw and training.visible < 1,
-            "training.visible crops objects whose size it knows, and data.redraw draws another one in each "
-            "epoch; choose one of them",
+            "training.visible needs a fixed object size, but data.redraw changes it in every epoch",
         )
 
     @property

@@ -256,7 +256,7 @@ def test_a_run_draws_the_same_again_and_goes_on_as_if_it_had_not_stopped(
 
 
 def test_streams_are_refused(cifar, tmp_path) -> None:
-    with pytest.raises(MemoryError, match="flips and crops are for images"):
+    with pytest.raises(MemoryError, match="flips and crops need the images in memory"):
         trained(run(flips=True), tmp_path, stream=True)
 
 

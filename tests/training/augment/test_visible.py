@@ -46,7 +46,7 @@ def test_each_run_is_cropped_in_its_own_measure_and_half_of_the_images_are_whole
 
 def test_what_cannot_be_cropped_is_an_error() -> None:
     grid = ScaleGrid.of(1)
-    with pytest.raises(ValueError, match="known size"):
+    with pytest.raises(ValueError, match="object size is known"):
         Visible(Foveate(grid, window=28), torch.full((1, 3), torch.nan), [0.5])
     with pytest.raises(ValueError, match="constant"):
         Visible(Foveate(grid, window=28, outside="constant"), torch.ones(1, 3), [0.5])

@@ -41,7 +41,7 @@ def test_every_run_survives_its_file(tmp_path_factory, config) -> None:
         ("[data]\nsizes = 1.0\n", r"data\.sizes takes tuple, got 1\.0"),
         ('[network]\nbackbone = "papers"\n', r"network\.backbone takes .*'paper'.*got 'papers'"),
         ('[network]\nantialias = "no"\n', r"network\.antialias takes bool, got 'no'"),
-        ("[network\n", "no valid TOML"),
+        ("[network\n", "not valid TOML"),
     ],
 )
 def test_a_file_that_says_something_else(tmp_path, text, says) -> None:
@@ -90,6 +90,6 @@ def test_what_is_trained_has_nothing_open(option) -> None:
     values = run().resolve().as_dict()
     assert ResolvedRun.from_dict(values) == run().resolve()
     del values["training"][option]
-    with pytest.raises(ValueError, match=rf"training\.{option} is open"):
+    with pytest.raises(ValueError, match=rf"training\.{option} is missing; a trained run always has it"):
         ResolvedRun.from_dict(values)
     assert RunConfig.from_dict(values).resolve() == run().resolve()

@@ -62,7 +62,7 @@ def test_known_pixel_sizes_set_the_channels(tmp_path: Path) -> None:
     assert same.network.high == pytest.approx(2**0.5)
     assert config.resolve() == config
     with pytest.raises(
-        ValueError, match=r"pixel sizes set channels from 0\.17.* to 2\.8.*network\.high says 8"
+        ValueError, match=r"pixel sizes give channels from 0\.17.* to 2\.8.*network\.high is 8"
     ):
         chosen(tmp_path, NetworkConfig(high=8.0), pixel_size=0.5, deploy_pixel_sizes=(0.25, 2.0))
 
@@ -86,8 +86,12 @@ def test_the_content_is_the_identity_and_the_place_is_not(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("data", "network", "says"),
     [
-        ({"name": "mnist", "reduce": 2}, {}, r"data\.reduce is for own images"),
-        ({"name": "strokes", "folder": "x"}, {}, r"data\.folder is for own images.*data\.name is folder"),
+        ({"name": "mnist", "reduce": 2}, {}, r"data\.reduce is only for your own images"),
+        (
+            {"name": "strokes", "folder": "x"},
+            {},
+            r"data\.folder is only for your own images.*data\.name to .folder",
+        ),
         ({"name": "folder"}, {}, r"needs data\.folder"),
         ({"sizes": (2.0,)}, {}, "trained on at their own size"),
         ({"colour": "gray"}, {}, "grey, rgb, got 'gray'"),
@@ -96,13 +100,13 @@ def test_the_content_is_the_identity_and_the_place_is_not(tmp_path: Path) -> Non
         ({"reduce": 0}, {}, r"data\.reduce is at least 1"),
         ({"pixel_size": 0.5}, {}, "give both"),
         ({"pixel_size": 0.5, "deploy_pixel_sizes": (-1.0,)}, {}, "are positive"),
-        ({"object_size": 3.0}, {}, "objects of 3 pixels show nothing to learn"),
+        ({"object_size": 3.0}, {}, "objects of 3 pixels are too small to learn from"),
         ({}, {"name": "swmax"}, "no swmax"),
         ({}, {"antialias": True}, "always anti-aliased"),
         ({}, {"width": 2}, r"network\.width and network\.average_scales are .* not for own images"),
         ({}, {"name": "cnn", "average_scales": True}, r"network\.average_scales are .* not for own images"),
         ({}, {"window": 5}, r"network\.window is at least 11"),
-        ({}, {"low": 3.0, "high": 4.0, "ratio": 2.0}, "do not meet"),
+        ({}, {"low": 3.0, "high": 4.0, "ratio": 2.0}, "do not reach"),
     ],
 )
 def test_what_means_nothing_is_told(tmp_path: Path, data: dict, network: dict, says: str) -> None:
@@ -138,5 +142,5 @@ def test_a_class_with_one_image_and_images_without_content_are_told(tmp_path: Pa
     with pytest.raises(ValueError, match="class 'class0' has 1 image"):
         chosen(tmp_path / "one")
     write(tmp_path / "dots", [(1, 1)] * 4)
-    with pytest.raises(ValueError, match="objects of 1 pixels show nothing to learn: at least 8"):
+    with pytest.raises(ValueError, match="objects of 1 pixels are too small to learn from: at least 8"):
         chosen(tmp_path / "dots")

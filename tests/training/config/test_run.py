@@ -118,7 +118,7 @@ def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
         (lambda: TrainingConfig(precision="float16"), "float32, bfloat16, got 'float16'"),
         (lambda: TrainingConfig(crops=-1), r"training\.crops is zero or more"),
         (lambda: NetworkConfig(backbone="resnet"), "paper, residual, got 'resnet'"),
-        (lambda: run("cifar10", "swmax").resolve(), "choose another"),
+        (lambda: run("cifar10", "swmax").resolve(), "Choose another network"),
         (lambda: run("mnist", flips=True).resolve(), "for cifar10, not for mnist"),
         (lambda: run("strokes", crops=4).resolve(), "for cifar10, not for strokes"),
         (lambda: RunConfig(network=NetworkConfig(backbone="residual")).resolve(), "residual is for cifar10"),
@@ -131,7 +131,7 @@ def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
             r"training\.visible .* data\.redraw",
         ),
         (lambda: RunConfig(network=NetworkConfig(low=16)).resolve(), "minimum must not exceed"),
-        (lambda: RunConfig(network=NetworkConfig(ratio=3)).resolve(), "do not meet 8"),
+        (lambda: RunConfig(network=NetworkConfig(ratio=3)).resolve(), "do not reach 8 exactly"),
     ],
 )
 def test_values_that_mean_nothing(make, says) -> None:
