@@ -48,14 +48,16 @@ Split = Annotated[
     Literal["validation", "test"],
     Parameter(help="Which split to test on. Use validation to choose, test to report."),
 ]
-Out = Annotated[Path, Parameter(help="The folder of all runs; each has its own folder in it.")]
+Out = Annotated[Path, Parameter(help="The folder for all runs; each gets a folder in it.")]
 Sizes = Annotated[
     tuple[float, ...] | None,
-    Parameter(help="The sizes to test at; by default all that the data has.", validator=_each_once),
+    Parameter(help="The sizes to test at; by default all sizes of the data.", validator=_each_once),
 ]
 ResultsFolder = Annotated[
     Path | None,
-    Parameter(name="--results", help="The folder of the results; by default ./results, else the clone's."),
+    Parameter(
+        name="--results", help="The folder of the results; by default ./results, else the repository's."
+    ),
 ]
 Invert = Annotated[
     bool, Parameter(help="For dark objects on a light background: swaps black and white.", negative=())
@@ -69,7 +71,7 @@ ValueRange = Annotated[
 ]
 MaxPixels = Annotated[
     int | None,
-    Parameter(help="Files of more pixels are refused; 48 million by default.", validator=Number(gte=1)),
+    Parameter(help="Files with more pixels are refused; 48 million by default.", validator=Number(gte=1)),
 ]
 
 app = App(

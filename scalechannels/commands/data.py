@@ -38,7 +38,7 @@ def show(
     out: Annotated[
         Path | None, Parameter(help="The PNG to write; by default the data's name in this folder.")
     ] = None,
-    seed: Annotated[int, Parameter(help="Which examples are shown.")] = 0,
+    seed: Annotated[int, Parameter(help="Seed for the choice of examples.")] = 0,
     root: Root = None,
     skip_corrupt: Annotated[
         bool, Parameter(help="Leave out the unreadable files of a folder.", negative=())
@@ -76,7 +76,7 @@ def scene(
     /,
     *,
     count: Annotated[int, Parameter(help="Objects in the scene.")] = 12,
-    seed: Annotated[int, Parameter(help="Draws the objects, their sizes and places.")] = 0,
+    seed: Annotated[int, Parameter(help="Seed for the objects, their sizes and places.")] = 0,
     height: int = 512,
     width: int = 768,
     sizes: Annotated[
@@ -85,7 +85,7 @@ def scene(
     ] = (0.5, 4.0),
     background: Literal["plain", "noisy", "textured"] = "plain",
 ) -> None:
-    """Write an image with many built-in digits of random sizes at random places, and where they are.
+    """Write an image of built-in digits with random sizes and places, and a list of where they are.
 
     Example: scalechannels data scene scene.png --background noisy --seed 3
     """
@@ -102,8 +102,8 @@ def generate(
     *,
     out: Annotated[Path | None, Parameter(help="Folder for the files; by default one in the cache.")] = None,
     tests_only: Annotated[bool, Parameter(help="Leave out the training sets.", negative=())] = False,
-    samples: Annotated[int | None, Parameter(help="Images of each set; by default all of them.")] = None,
-    seed: Annotated[int, Parameter(help="Draws the sizes of the multi-scale sets, and the samples.")] = 0,
+    samples: Annotated[int | None, Parameter(help="Images in each set; by default all of them.")] = None,
+    seed: Annotated[int, Parameter(help="Seed for the sizes of the multi-scale sets and the samples.")] = 0,
     device: Annotated[Literal["cpu", "cuda"], Parameter(help="Where to compute.")] = "cpu",
     root: Root = None,
 ) -> None:

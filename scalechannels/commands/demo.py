@@ -20,9 +20,9 @@ def demo(
     ] = Path("fovlse-mnist"),
     plain: Annotated[Path, Parameter(help="The plain CNN beside it.")] = Path("cnn-mnist"),
     detector: Annotated[
-        Path | None, Parameter(help="What finds digits in scenes; by default the shipped one.")
+        Path | None, Parameter(help="The network that finds digits in scenes; default: the shipped one.")
     ] = None,
-    port: Annotated[int, Parameter(help="Where to listen; 0 takes a free port.")] = 8000,
+    port: Annotated[int, Parameter(help="The port to listen on; 0 takes a free one.")] = 8000,
     open_page: Annotated[
         bool, Parameter(name="--open", help="Open the page in the browser.", negative=())
     ] = False,

@@ -28,17 +28,21 @@ def detect(
     *,
     network: NetworkFolder = Path("digit-detector"),
     json_file: Annotated[
-        Path | None, Parameter(name="--json", help="By default NAME-detections.json in this folder.")
+        Path | None,
+        Parameter(name="--json", help="A .json file; by default NAME-detections.json in this folder."),
     ] = None,
     overlay: Annotated[
         Path | None, Parameter(help="A .png with the boxes; by default NAME-detections.png in this folder.")
     ] = None,
     look: Annotated[
-        Look, Parameter(help="At every point, or only at points of interest: faster, finds less.")
+        Look,
+        Parameter(help="Search everywhere, or only at points of interest, which is faster but finds less."),
     ] = "everywhere",
     threshold: Annotated[
         float | None,
-        Parameter(help="Minimum probability of an object; by default 0.5, or 0.9 without a background."),
+        Parameter(
+            help="Minimum probability of an object; by default 0.5, or 0.9 without a background class."
+        ),
     ] = None,
     invert: Invert = False,
     values: ValueRange = None,
@@ -48,14 +52,14 @@ def detect(
     """Find objects of any size anywhere in an image: a list, JSON, and a picture with their boxes.
 
     The shipped digit-detector finds handwritten digits from 14 to 112 pixels; it was trained on digits of 28
-    pixels, white on black, with a class for everything else. Any network whose backbone slides can be given;
-    one without a background class answers everywhere, so you have to find its --threshold by trial.
+    pixels, white on black, with a class for everything else. You can give any network whose backbone slides.
+    One without a background class answers everywhere, so you have to find its --threshold by trial.
 
-    A box is what the deciding scale channel saw, a square, as x0, y0, x1, y1 in pixel-centre coordinates: the
-    image reaches from −0.5 to width − 0.5. An object whose channel is the first or last of the grid may be
-    smaller or larger than its box: it is marked, and a network with a wider range of scales should be used.
+    A box is the square that the deciding scale channel saw, as x0, y0, x1, y1 in pixel-centre coordinates:
+    the image reaches from −0.5 to width − 0.5. If that channel is the first or last of the grid, the object
+    may be smaller or larger than its box. It is then marked: use a network with a wider range of scales.
 
-    Images of one colour channel are stretched to full contrast first, as `scalechannels predict` does.
+    For networks of digits the image is first stretched to full contrast, as in `scalechannels predict`.
 
     Examples: scalechannels data scene scene.png; scalechannels detect scene.png;
     scalechannels detect page.jpg --invert --threshold 0.9 --look interest

@@ -30,9 +30,9 @@ def evaluate(
 ) -> None:
     """Test a trained network at many sizes: prints a table; --out writes everything as JSON.
 
-    The JSON holds for each size the accuracy, that of each class, the confusion (rows are the true classes),
-    the selection (how much each scale channel contributes to the winning class, on average) and the errors
-    (which images were classified wrongly, for scalechannels.training.errors.unpack_errors).
+    For each size the JSON holds the accuracy, overall and for each class, the confusion matrix (rows are the
+    true classes), the selection (how much each scale channel contributes to the winning class, on average)
+    and the errors (which images were misclassified; scalechannels.training.errors.unpack_errors reads them).
 
     Example: scalechannels evaluate runs/NAME --sizes 0.5 1 2 4 8 --split validation --out result.json
     """

@@ -20,7 +20,8 @@ def export(
         Parameter(help="Height and width of the images; default: any size, if the network allows it."),
     ] = None,
     dense: Annotated[
-        bool, Parameter(help="Logits and scale at every fourth pixel, not only at the centre.", negative=())
+        bool,
+        Parameter(help="Give logits and scale at every fourth pixel, not only at the centre.", negative=()),
     ] = False,
 ) -> None:
     """Write a network as ONNX, for onnxruntime and other programs without PyTorch.
@@ -28,9 +29,9 @@ def export(
     The file takes `images` (batch, channels, height, width) and gives `logits` (batch, classes) and, for
     networks with scale channels, `channel_logits` (batch, scales, classes). Batches may have any size.
     Networks that foveate take images of any size; the plain CNN of digits takes 112x112, and so does swmax
-    unless --size says otherwise. The metadata name the classes, scales, size, range of values, and `reduce`:
-    shrink images by this factor before you pass them in. It is 1, except for networks trained on own images
-    of large objects; the command then says so.
+    unless --size says otherwise. The metadata hold the classes, scales, size, range of values and `reduce`.
+    Shrink images by the factor `reduce` before you pass them in. It is 1, except for networks trained on own
+    images of large objects; the command then says so.
 
     With --dense the file takes one image of any size and gives `logits` (1, classes, h, w) and the selected
     `scales` (1, h, w) at every fourth pixel, the first included; converting takes minutes.

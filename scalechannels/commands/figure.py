@@ -17,10 +17,10 @@ def figure(
     ],
     /,
     *,
-    out: Annotated[Path, Parameter(help="The folder that gets a PNG and an SVG of each.")] = Path("figures"),
+    out: Annotated[Path, Parameter(help="The folder for a PNG and an SVG of each.")] = Path("figures"),
     results: ResultsFolder = None,
 ) -> None:
-    """Draw figures of the paper as PNG and SVG, from results; what is missing is named in the picture.
+    """Draw figures of the paper as PNG and SVG. Missing results are named in the picture.
 
     Examples: scalechannels figure 5; scalechannels figure all --out figures
     """

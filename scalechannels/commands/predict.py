@@ -48,7 +48,7 @@ def predict(
     images: Annotated[list[Path], Parameter(help="Image files, or folders that are searched for them.")],
     /,
     *,
-    out: Annotated[Path | None, Parameter(help="A .csv or .json file; by default CSV on the screen.")] = None,
+    out: Annotated[Path | None, Parameter(help="A .csv or .json file; by default CSV is printed.")] = None,
     invert: Invert = False,
     values: ValueRange = None,
     max_pixels: MaxPixels = None,

@@ -39,9 +39,7 @@ class Effort:
 
 def quickstart(
     *,
-    out: Annotated[Path, Parameter(help="The folder of the report and of the two runs.")] = Path(
-        "quickstart"
-    ),
+    out: Annotated[Path, Parameter(help="The folder for the report and the two runs.")] = Path("quickstart"),
     data: Annotated[
         Literal["strokes", "mnist"], Parameter(help="Built-in digits, or MNIST, which is fetched once.")
     ] = "strokes",
@@ -50,8 +48,8 @@ def quickstart(
     """See the point in two minutes: train at one size, test at seventeen, and read the report.
 
     A scale-channel network and a plain CNN are trained on the same 3,000 digits of one size, on the CPU. Both
-    are then tested on new digits from half that size to eight times that size. Stopped or killed, the same
-    command resumes.
+    are then tested on new digits from half that size to eight times that size. If it is stopped or killed,
+    the same command resumes.
 
     Example: scalechannels quickstart --out quickstart
     """

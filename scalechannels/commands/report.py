@@ -15,13 +15,13 @@ def report(
     *,
     out: Annotated[Path, Parameter(help="The HTML file.")] = Path("report.html"),
     document: Annotated[
-        Path | None, Parameter(help="Bring the generated part of this Markdown file up to date instead.")
+        Path | None, Parameter(help="Update the generated part of this Markdown file instead.")
     ] = None,
     results: ResultsFolder = None,
 ) -> None:
     """Write one self-contained page: all tables and figures, the paper's values beside ours, and the claims.
 
-    It is rebuilt from the committed results, without a GPU, in under a minute.
+    It is built from the committed results, without a GPU, in under a minute.
 
     Examples: scalechannels report --out report.html; scalechannels report --document docs/reproduce.md
     """

@@ -13,7 +13,7 @@ from scalechannels.cli import Device, Out, Root, require_device
 PaperNetwork = Literal["fovavg", "fovmax", "fovconc", "swmax", "cnn", "fovlse"]
 ResultsOut = Annotated[
     Path | None,
-    Parameter(help="The folder that gets the results; by default ./results, else the clone's."),
+    Parameter(help="The folder for the results; by default ./results, else the repository's."),
 ]
 
 
@@ -24,13 +24,13 @@ def reproduce(
     /,
     *,
     seeds: Annotated[
-        int | None, Parameter(help="How many seeds; by default 3 for the tables and 1 for most figures.")
+        int | None, Parameter(help="Number of seeds; by default 3 for the tables and 1 for most figures.")
     ] = None,
     only: Annotated[
         tuple[PaperNetwork, ...], Parameter(help="Only runs of these networks, such as fovavg fovmax.")
     ] = (),
     show: Annotated[
-        bool, Parameter(name="--list", help="List what is missing, and do nothing.", negative=())
+        bool, Parameter(name="--list", help="List the missing runs and train nothing.", negative=())
     ] = False,
     out: Out = Path("runs"),
     results: ResultsOut = None,
@@ -39,10 +39,9 @@ def reproduce(
 ) -> None:
     """Train the runs that a table or figure still needs; finished ones are not repeated.
 
-    The results are kept as JSON.
-
-    Stopped or killed, the same command resumes. A result that is damaged, or does not match its name, is
-    reported and made again. On a GPU runs of one shape are trained together.
+    The results are kept as JSON. If it is stopped or killed, the same command resumes. A result that is
+    damaged, or does not match its name, is reported and made again. On a GPU, runs of the same shape are
+    trained together.
 
     Examples: scalechannels reproduce table1 --only cnn; scalechannels reproduce all --list
     """

@@ -16,7 +16,7 @@ def sweep(
     /,
     *,
     ray: Annotated[
-        bool, Parameter(help="One task for each run on a Ray cluster, or a local one.", negative=())
+        bool, Parameter(help="Run each as a task on a Ray cluster, or on a local one.", negative=())
     ] = False,
     out: Out = Path("runs"),
     device: Device = None,
@@ -26,7 +26,7 @@ def sweep(
 ) -> None:
     """Run several config files. Finished runs are kept, others resume.
 
-    Runs that were tested on another --split or other --sizes are tested again, and not trained again.
+    A finished run that was tested on another --split or other --sizes is tested again, but not trained.
 
     On a GPU, runs that differ only in their training sizes and seeds are trained together. With --ray, a task
     that dies is started again from its checkpoint.

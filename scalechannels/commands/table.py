@@ -13,16 +13,16 @@ from scalechannels.cli import ResultsFolder
 def table(
     id: Annotated[
         str,
-        Parameter(help="1 to 5 for the paper's tables; beyond: ours compared; figure5 …: a figure's data."),
+        Parameter(help="1 to 5: a table of the paper; beyond: our networks; figure5 …: a figure's data."),
     ],
     /,
     *,
     form: Annotated[
-        Literal["text", "markdown", "json"], Parameter(name="--format", help="How it is written.")
+        Literal["text", "markdown", "json"], Parameter(name="--format", help="The output format.")
     ] = "text",
     results: ResultsFolder = None,
 ) -> None:
-    """Print a table of the paper with its values beside ours, from results; what is missing is reported.
+    """Print a table of the paper with its values beside ours. Missing results are reported.
 
     Examples: scalechannels table 1; scalechannels table 1 --format json; scalechannels table figure7
     """

@@ -73,25 +73,25 @@ def train_network(
     stream: Annotated[
         bool,
         Parameter(
-            help="Keep the images in main memory and load them in batches: for data larger than the GPU.",
+            help="Keep the images in main memory and load them in batches: for data larger than the GPU's.",
             negative=(),
         ),
     ] = False,
     compiled: Annotated[
         bool | None,
-        Parameter(name="--compile", help="torch.compile the step; by default on a GPU that supports it."),
+        Parameter(name="--compile", help="Use torch.compile; by default on a GPU that supports it."),
     ] = None,
 ) -> None:
     """Train a network, test it at many sizes, and save the weights and the results.
 
-    The paper's recipe is the default.
+    The paper's recipe is the default. Options override the config file.
 
-    A run is named by its configuration. Started again, it resumes after its last complete epoch, whether it
-    was stopped or killed. A finished run says that it is done; it is tested again only if you give another
-    --split or other --sizes. Options override the config file.
+    A run is named after its configuration. If it is stopped or killed, the same command resumes after the
+    last complete epoch. A finished run says that it is done; it is tested again only if you give another
+    --split or other --sizes.
 
-    On your own images (--data FOLDER) the network, its channels and the recipe are chosen from the images, a
-    plain CNN of equal cost is trained beside it, and a report shows the accuracy of both against simulated
+    For your own images (--data FOLDER), the network, its channels and the recipe are chosen from the images.
+    A plain CNN of equal cost is trained as well, and a report shows the accuracy of both against simulated
     size.
 
     Examples: scalechannels train --data photos;

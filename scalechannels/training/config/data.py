@@ -65,7 +65,7 @@ class DataConfig:
     checksum: str | None = None
     """Own images: checksum of all names and contents. Set automatically; checked when the run resumes."""
     colour: ImageColour | None = None
-    """Own images: by default RGB unless every image is grey."""
+    """Own images: grey or RGB; by default RGB unless every image is grey."""
     validation: float | None = None
     """Own images: the share of each class held out for validation: 1/4 by default."""
     object_size: float | None = None

@@ -35,7 +35,7 @@ class NetworkConfig:
     """What is trained."""
 
     name: NetworkName = "fovlse"
-    """Foveated, by its pooling: fovavg, fovmax, fovlse, fovprob, fovconc; or swmax, or the plain cnn."""
+    """A foveated network by its pooling (fovavg, fovmax, fovlse, fovprob, fovconc), swmax or a plain cnn."""
     low: float | None = None
     """The smallest scale of the channels: 1/2 by default."""
     high: float | None = None
@@ -55,15 +55,15 @@ class NetworkConfig:
     pretrained: float | None = None
     """Train only the channel of this scale; in testing all channels use its weights."""
     window: int | None = None
-    """Own images: the side of each channel's window in pixels; 28, or 56 if objects have 48 or more."""
+    """Own images: the side of a channel's window in pixels; 28, or 56 for objects of 48 pixels or more."""
     backbone: Backbone = "paper"
-    """What every channel shares: the paper's network, or a stronger residual one (CIFAR-10)."""
+    """The backbone that all channels share: the paper's, or a stronger residual one (CIFAR-10 only)."""
     width: int = 1
     """Multiply the number of features of the MNIST or the residual backbone by this."""
     initialisation: Initialisation | None = None
     """Initial weights: PyTorch's (default), He or Glorot (default for fovconc); these two zero the biases."""
     average_scales: bool = False
-    """cnn: test it on the image rescaled by every factor of the grid, its probabilities averaged."""
+    """cnn: in testing, average its probabilities over the image rescaled by every factor of the grid."""
     margin: int | None = None
     """SWMax: pixels of repeated border around every rescaled image (default 8)."""
     centred: bool | None = None

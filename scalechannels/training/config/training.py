@@ -38,7 +38,7 @@ class TrainingConfig:
     batch: int | None = None
     """Images in a step, over all processes: 16 by default, 256 for CIFAR-10."""
     rate: float | None = None
-    """The first learning rate: 3e-3 by default, 3e-4 for swmax, 1e-3 for CIFAR-10."""
+    """The initial learning rate: 3e-3 by default, 3e-4 for swmax, 1e-3 for CIFAR-10."""
     floor: float = 5e-5
     """The learning rate never falls below this."""
     schedule: Schedule | None = None
@@ -52,11 +52,11 @@ class TrainingConfig:
     smoothing: float = 0.0
     """The share of the target that is spread evenly over all classes."""
     average: float = 0.0
-    """Decay for each step of a moving average of the weights. The averaged weights are tested; 0 for none."""
+    """Decay for each step of a moving average of the weights, which is then tested; 0 for none."""
     visible: float = 1.0
     """Crop every second image to a random share of its object's frame, between this and 1; 1 for none."""
     detail: float = 1.0
-    """Blur every second image as if it had been made smaller, by a factor of at least this; 1 for none."""
+    """Blur every second image as if shrunk by a random factor between this and 1; 1 for none."""
     jitter: int = 0
     """Shift every window at random, by at most this many pixels in each direction."""
     flips: bool = False
@@ -64,7 +64,7 @@ class TrainingConfig:
     crops: int = 0
     """CIFAR-10: shift each image by at most this many pixels in each direction, reflected at its edges."""
     images: int | None = None
-    """Images in an epoch; by default as many as there are. If there are fewer, they are repeated."""
+    """Images in an epoch; by default all. If there are fewer than this, they are repeated."""
 
     def __post_init__(self) -> None:
         require_values("training", self, RANGES)
