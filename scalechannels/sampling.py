@@ -23,6 +23,8 @@ from torch import Tensor, nn
 from scalechannels.scales import ScaleGrid
 
 Outside = Literal["border", "reflect", "constant"]
+PADDING = {"border": "border", "reflect": "reflection", "constant": "border"}
+"""What `grid_sample` calls it; a constant has one ring around the image, whose border then goes on."""
 
 
 class Foveate(nn.Module):
@@ -202,7 +204,7 @@ def _bilinear(images: Tensor, axes: list[_Axis], outside: Outside) -> Tensor:
         images,
         lattice.reshape(b, S * h, w, 2).expand(B, -1, -1, -1),
         mode="bilinear",
-        padding_mode="reflection" if outside == "reflect" else "border",
+        padding_mode=PADDING[outside],
         align_corners=True,
     )  # (B, C, S·h, w)
     return sampled.view(B, C, S, h, w).transpose(1, 2)
@@ -303,7 +305,7 @@ def triangle(distances: Tensor, half_width: Tensor | float) -> Tensor:
 
 def inside(pixels: Tensor, size: int, outside: Outside) -> Tensor:
     """Pixel indices beyond the image brought back into it; of a constant, its ring around the image."""
-    return mirrored(pixels, size) if outside == "reflect" else pixels.clamp(0, size - 1)
+    return mirrored(pixels, size) if PADDING[outside] == "reflection" else pixels.clamp(0, size - 1)
 
 
 def mirrored(pixels: Tensor, size: int | Tensor) -> Tensor:

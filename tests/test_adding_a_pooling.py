@@ -6,7 +6,7 @@ import pytest
 import torch
 from helpers.command_line import run
 from helpers.tiny_runs import SIZES, tiny
-from torch import Tensor
+from torch import Tensor, nn
 
 import scalechannels
 from scalechannels.pooling import POOLS, Pooling, _of_winner, _shares
@@ -44,6 +44,37 @@ def test_it_is_trained_saved_loaded_evaluated_and_exported(together: bool, tmp_p
     assert run("evaluate", str(done.folder), "--sizes", "1") == 0
     assert run("export", str(done.folder), "--onnx", "mid.onnx", "--size", "112", "112") == 0
     assert Path("mid.onnx").exists()
+
+
+class WeightedMax(Pooling):
+    """The maximum after a learnt offset for each scale: a pooling with weights."""
+
+    def __init__(self, scales: int) -> None:
+        super().__init__()
+        self.offsets = nn.Parameter(torch.zeros(scales, 1))
+
+    @classmethod
+    def over(cls, scales: int, classes: int) -> "WeightedMax":
+        return cls(scales)
+
+    def forward(self, channels: Tensor) -> Tensor:
+        return (channels + self.offsets).amax(1)
+
+    def contributions(self, channels: Tensor, winner: Tensor) -> Tensor:
+        return _shares(_of_winner(channels, winner).abs())
+
+    def arguments(self) -> dict[str, int]:
+        return {"scales": len(self.offsets)}
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_pooling_with_weights_has_its_own_in_every_run(together, monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(POOLS, "fovoff", WeightedMax)
+    configs = [tiny(name="fovoff", seed=seed) for seed in (0, 1)]
+    runs = fit(configs, tmp_path, device="cpu", sizes=SIZES, together=together)
+    offsets = [scalechannels.load(run.folder).pool.offsets for run in runs]
+    assert all(offset.abs().sum() > 0 for offset in offsets)
+    assert not torch.equal(*offsets)
 
 
 def test_a_name_that_no_network_has_fails_before_any_work(tmp_path: Path) -> None:

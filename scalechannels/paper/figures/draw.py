@@ -30,6 +30,8 @@ IMAGES: dict[str, Callable[[Path], Figure]] = {
     "figure4": mnist_figure,
     "figure14": cifar_figure,
 }
+PANELS = {"curves": draw_curves, "samples": draw_curves, "selection": draw_selection}
+"""What draws a panel of each kind of figure (`Renderer`)."""
 PANEL_SIZE = (4.6, 3.3)
 """Inches."""
 
@@ -80,6 +82,8 @@ def _figure_of(id: str) -> Experiment:
     one = experiment(id, "figure")
     if one.is_table:
         raise ValueError(f"{id} is a table: scalechannels table {id}")
+    if id not in IMAGES and one.renderer not in PANELS:
+        raise ValueError(f"nothing draws {id}: {one.renderer!r} is neither in PANELS nor is {id} in IMAGES")
     return one
 
 
@@ -92,7 +96,7 @@ def _panels(down: int, across: int) -> tuple[Figure, list[Axes]]:
 
 
 def _draw_panel(axes: Axes, results: Results, one: Experiment, place: int) -> None:
-    (draw_selection if one.renderer == "selection" else draw_curves)(axes, results, one, one.panels[place])
+    PANELS[one.renderer](axes, results, one, one.panels[place])
     letter = f"({string.ascii_lowercase[place]}) " if len(one.panels) > 1 else ""
     axes.set_title(letter + one.panels[place].title, color=INK, fontsize=10.5)
 

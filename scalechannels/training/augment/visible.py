@@ -44,8 +44,8 @@ class Visible(nn.Module):
         super().__init__()
         if frames.isnan().any():
             raise ValueError("training.visible needs images whose object size is known")
-        if foveate.outside == "constant":
-            raise ValueError('training.visible needs outside="border" or "reflect", not "constant"')
+        if foveate.outside not in ("border", "reflect"):
+            raise ValueError(f'training.visible needs outside="border" or "reflect", not "{foveate.outside}"')
         self.reflects = foveate.outside == "reflect"
         self.register_buffer("scales", torch.tensor(list(foveate.grid), device=frames.device))
         self.register_buffer("frames", frames.float())

@@ -135,7 +135,7 @@ class RunConfig:
         Beside the training images and the seed these may differ: a pool without weights, how the windows are
         sampled, the first weights, the targets, the averaging, what is done to the windows, and the testing.
         """
-        pooled = self.network.name in ("fovavg", "fovmax", "fovlse")
+        pooled = self.network.name not in ("fovconc", "swmax", "cnn")
         name: NetworkName = "fovavg" if pooled else self.network.name
         samples = self.data.samples if self.training.images is None else None
         sizes = (1.0, 2.0) if self.data.redraw else (1.0,)

@@ -37,6 +37,9 @@ def can_stack(network: nn.Module) -> bool:
     """Whether a network has the form that StackedNetwork knows."""
     if not isinstance(network.backbone, ConvBackbone):
         return False
+    pool: nn.Module = getattr(network, "pool", nn.Identity())
+    if not isinstance(pool, ConcatScales) and any(True for _ in pool.parameters()):
+        return False  # of pools with weights, every run would have to have its own
     if isinstance(network, ScaleChannelNetwork) and network.everywhere is not None:
         # Batch norm would need more than the strongest places, and so would other pools than the maximum.
         pooled = network.everywhere.places == "max" and isinstance(network.pool, MaxOverScales)

@@ -1,6 +1,7 @@
 """Every figure is drawn from whatever results there are: none, some, or all of them; nothing is invented."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from helpers.made_up import made_up, write
 
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.paper.experiments import EXPERIMENTS, experiment
+from scalechannels.paper.figures import draw as draw_module
 from scalechannels.paper.figures.draw import IMAGES, draw, draw_panels, save, with_pictures
 from scalechannels.paper.figures.image_files import CODE_FILE, FILES, read_strip
 from scalechannels.paper.recipes import few
@@ -118,3 +120,10 @@ def test_panels_can_stand_alone_and_files_are_png_and_svg(tmp_path: Path) -> Non
 def test_a_table_is_no_figure(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="table1 is a table: scalechannels table table1"):
         draw("table1", tmp_path)
+
+
+def test_a_kind_of_figure_that_nothing_draws_is_named(monkeypatch) -> None:
+    bars = replace(experiment("figure5"), renderer="bars")
+    monkeypatch.setattr(draw_module, "experiment", lambda *_: bars)
+    with pytest.raises(ValueError, match="nothing draws figure5: 'bars' is neither in PANELS"):
+        draw_module.draw("figure5", Results(CLONE / RUNS))
