@@ -51,7 +51,10 @@ Split = Annotated[
 Out = Annotated[Path, Parameter(help="The folder for all runs; each gets a folder in it.")]
 Sizes = Annotated[
     tuple[float, ...] | None,
-    Parameter(help="The sizes to test at; by default all sizes of the data.", validator=_each_once),
+    Parameter(
+        help="The object sizes to test at, relative to size 1; by default all sizes of the data.",
+        validator=_each_once,
+    ),
 ]
 ResultsFolder = Annotated[
     Path | None,

@@ -90,7 +90,7 @@ def export_onnx(
     onnx = _packages()
     target = Path(path)
     if target.suffix.lower() != ".onnx":
-        raise ValueError(f"the file's name ends with .onnx, got {path}")
+        raise ValueError(f"the file's name must end with .onnx, got {path}")
     if target.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the name of a file")
     low, high = values

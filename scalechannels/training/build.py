@@ -26,7 +26,7 @@ def require_network(name: NetworkName) -> None:
     """A clear error for a name that no network has."""
     known = (*POOLS, "swmax", "cnn")
     if name not in known:
-        raise ValueError(f"network.name is one of {', '.join(known)}, got {name!r}")
+        raise ValueError(f"network.name must be one of {', '.join(known)}, got {name!r}")
 
 
 def build_network(config: ResolvedRun, channels: int | None = None, classes: int = 10) -> Network:

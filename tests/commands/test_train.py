@@ -65,7 +65,7 @@ def test_a_finished_run_says_that_it_is_done(here: Path, capsys: pytest.CaptureF
             ("--network.name", "swmax", "--data.name", "cifar10"),
             "swmax searches for small objects in large images",
         ),
-        (("--network.name", "fovavgg"), "network.name is one of fovavg, fovmax"),
+        (("--network.name", "fovavgg"), "network.name must be one of fovavg, fovmax"),
         (("--config", "run.toml", "--training.batch", "100"), "a batch of 100 is larger than the 64"),
         (("--config", "run.toml", "--out", "run.toml/runs"), "cannot write the run's folder run.toml/runs"),
     ],

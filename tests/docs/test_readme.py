@@ -47,7 +47,7 @@ def test_the_python_code_runs_and_gives_the_shapes_it_names() -> None:
     names: dict = {}
     exec(code, names)
     assert names["logits"].shape == (2, 5)
-    assert names["said"].channels.shape == (2, 17, 5)
+    assert names["why"].channels.shape == (2, 17, 5)
     assert names["scales"].shape == (2,)
     assert len(names["grid"]) == 17
     sizes = 32 * names["grid"].scales  # of the objects that fill a window

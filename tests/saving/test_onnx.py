@@ -288,7 +288,7 @@ def test_a_network_that_branches_on_values_is_refused(tmp_path: Path):
 def test_bad_options_are_named(options: dict, message: str, tmp_path: Path):
     with pytest.raises(ValueError, match=message):
         export_onnx(cnn(), tmp_path / "a.onnx", **options)
-    with pytest.raises(ValueError, match=r"ends with \.onnx"):
+    with pytest.raises(ValueError, match=r"must end with \.onnx"):
         export_onnx(cnn(), tmp_path / "a.pt")
 
 
@@ -345,7 +345,7 @@ def test_the_file_of_a_run_on_reduced_images_says_so_and_then_gives_what_predict
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("net", "--onnx", "digits.pt"), "ends with .onnx"),
+        (("net", "--onnx", "digits.pt"), "must end with .onnx"),
         (("net", "--onnx", "folder.onnx"), "is a folder"),
         (("nowhere", "--onnx", "digits.onnx"), "nowhere is not a saved network"),
         (("plain", "--dense", "--onnx", "digits.onnx"), "plain has no dense form"),

@@ -42,7 +42,7 @@ class TrainingConfig:
     floor: float = 5e-5
     """The learning rate never falls below this."""
     schedule: Schedule | None = None
-    """step: divided by e every second epoch (default). cosine: to the floor after 75 epochs (CIFAR-10)."""
+    """step: divided by e every two epochs (default). cosine: to the floor after 75 epochs (CIFAR-10)."""
     period: int | None = None
     """Epochs for each step (default 2), or until the cosine reaches the floor (default 75)."""
     seed: int = 0
@@ -54,13 +54,13 @@ class TrainingConfig:
     average: float = 0.0
     """Decay for each step of a moving average of the weights, which is then tested; 0 for none."""
     visible: float = 1.0
-    """Crop every second image to a random share of its object's frame, between this and 1; 1 for none."""
+    """Crop half of the images, at random, to a share of the object's frame between this and 1; 1 for none."""
     detail: float = 1.0
-    """Blur every second image as if shrunk by a random factor between this and 1; 1 for none."""
+    """Blur half of the images, at random, as if shrunk by a factor between this and 1; 1 for none."""
     jitter: int = 0
     """Shift every window at random, by at most this many pixels in each direction."""
     flips: bool = False
-    """CIFAR-10: flip every second image left to right."""
+    """CIFAR-10: flip each image left to right with probability 1/2."""
     crops: int = 0
     """CIFAR-10: shift each image by at most this many pixels in each direction, reflected at its edges."""
     images: int | None = None
