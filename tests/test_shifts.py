@@ -92,9 +92,9 @@ def test_what_cannot_be_shifted_is_told() -> None:
         fovconc(GRID, shifts=1)
     with pytest.raises(ValueError, match=r"shifts is a whole number .* got -1"):
         fovlse(GRID, shifts=-1)
-    with pytest.raises(ValueError, match="take a network with shifts=0"):
+    with pytest.raises(ValueError, match="use a network with shifts=0"):
         DenseNetwork(pair()[1])
-    with pytest.raises(ValueError, match=r"network\.shifts is 0 for fovconc, swmax and cnn"):
+    with pytest.raises(ValueError, match=r"network\.shifts must be 0 for fovconc, swmax and cnn"):
         NetworkConfig("cnn", shifts=1)
 
 
