@@ -38,7 +38,7 @@ class Pooling(nn.Module):
 
     def contributions(self, channels: Tensor, winner: Tensor) -> Tensor:
         """The share of each channel (B, S) in the winning class (B,), of channel outputs (B, S, K)."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} does not define what a channel contributes")
 
     def arguments(self) -> dict[str, Any]:
         """The constructor's arguments, for the config that rebuilds it."""
