@@ -46,7 +46,10 @@ def show(
 ) -> None:
     """Write a contact sheet of a data set as PNG: sizes across, classes down.
 
-    Examples: scalechannels data show strokes; scalechannels data show photos/ --out photos.png
+    Examples of use:
+
+    - scalechannels data show strokes
+    - scalechannels data show photos/ --out photos.png
     """
     from scalechannels.data import show as sheets
     from scalechannels.data.pictures import png_path

@@ -32,8 +32,10 @@ def demo(
     Beside it is a plain CNN that was trained on the same digits. A second tab finds digits in whole scenes.
     The page is served only to this machine and works offline. Ctrl-C ends it.
 
-    Examples: scalechannels demo --open;
-    scalechannels demo --network runs/NAME --plain runs/OTHER --port 8080
+    Examples of use:
+
+    - scalechannels demo --open
+    - scalechannels demo --network runs/NAME --plain runs/OTHER --port 8080
     """
     server = open_server(network, plain, detector, port)
     print(f"The demo: {server.address} (Ctrl-C ends it)", flush=True)

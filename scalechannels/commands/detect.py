@@ -61,8 +61,11 @@ def detect(
 
     For networks of digits the image is first stretched to full contrast, as in `scalechannels predict`.
 
-    Examples: scalechannels data scene scene.png; scalechannels detect scene.png;
-    scalechannels detect page.jpg --invert --threshold 0.9 --look interest
+    Examples of use:
+
+    - scalechannels data scene scene.png
+    - scalechannels detect scene.png
+    - scalechannels detect page.jpg --invert --threshold 0.9 --look interest
     """
     json_file = json_file or Path(f"{image.stem}-detections.json")
     overlay = overlay or Path(f"{image.stem}-detections.png")

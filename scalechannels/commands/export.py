@@ -39,8 +39,10 @@ def export(
     The file is written only after onnxruntime agrees with PyTorch on random images to within 1e-4. Needs
     pip install 'scalechannels[onnx]'.
 
-    Examples: scalechannels export runs/NAME --onnx digits.onnx;
-    scalechannels export digit-detector --dense --onnx detector.onnx
+    Examples of use:
+
+    - scalechannels export runs/NAME --onnx digits.onnx
+    - scalechannels export digit-detector --dense --onnx detector.onnx
     """
     from scalechannels.data.pictures import BACKGROUND
     from scalechannels.saving.onnx import export_onnx

@@ -22,7 +22,10 @@ def figure(
 ) -> None:
     """Draw figures of the paper as PNG and SVG. Missing results are named in the picture.
 
-    Examples: scalechannels figure 5; scalechannels figure all --out figures
+    Examples of use:
+
+    - scalechannels figure 5
+    - scalechannels figure all --out figures
     """
     from scalechannels.paper.figures.draw import draw, save, with_pictures
     from scalechannels.paper.results import known_results

@@ -66,8 +66,10 @@ def predict(
     for own images and for colour take 0 to 1. Unreadable files are named and left out, and the exit code is
     1.
 
-    Examples: scalechannels predict runs/NAME digit.png;
-    scalechannels predict runs/NAME scans/ --invert --out classes.csv
+    Examples of use:
+
+    - scalechannels predict runs/NAME digit.png
+    - scalechannels predict runs/NAME scans/ --invert --out classes.csv
     """
     from scalechannels.saving.saved_network import SavedNetwork, require_free
 

@@ -23,7 +23,10 @@ def report(
 
     It is built from the committed results, without a GPU, in under a minute.
 
-    Examples: scalechannels report --out report.html; scalechannels report --document docs/reproduce.md
+    Examples of use:
+
+    - scalechannels report --out report.html
+    - scalechannels report --document docs/reproduce.md
     """
     from scalechannels.files import atomic_path
     from scalechannels.paper.results import known_results

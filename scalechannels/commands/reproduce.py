@@ -43,7 +43,10 @@ def reproduce(
     damaged, or does not match its name, is reported and made again. On a GPU, runs of the same shape are
     trained together.
 
-    Examples: scalechannels reproduce table1 --only cnn; scalechannels reproduce all --list
+    Examples of use:
+
+    - scalechannels reproduce table1 --only cnn
+    - scalechannels reproduce all --list
     """
     from scalechannels.paper.reproduce import missing
     from scalechannels.paper.reproduce import reproduce as do

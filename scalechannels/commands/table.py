@@ -24,7 +24,11 @@ def table(
 ) -> None:
     """Print a table of the paper with its values beside ours. Missing results are reported.
 
-    Examples: scalechannels table 1; scalechannels table 1 --format json; scalechannels table figure7
+    Examples of use:
+
+    - scalechannels table 1
+    - scalechannels table 1 --format json
+    - scalechannels table figure7
     """
     from scalechannels.paper.results import known_results
     from scalechannels.paper.table_text import table_text

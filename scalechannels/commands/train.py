@@ -94,11 +94,13 @@ def train_network(
     A plain CNN of equal cost is trained as well, and a report shows the accuracy of both against simulated
     size.
 
-    Examples: scalechannels train --data photos;
-    scalechannels train --data cells --pixel-size 0.5 --deploy-pixel-sizes 0.25 2.0;
-    scalechannels train --data.name mnist --data.sizes 2 --network.name fovavg;
-    scalechannels train --config runs/NAME/config.toml --training.seed 1;
-    torchrun --nproc-per-node 2 -m scalechannels.cli train --data.samples 2000
+    Examples of use:
+
+    - scalechannels train --data photos
+    - scalechannels train --data cells --pixel-size 0.5 --deploy-pixel-sizes 0.25 2.0
+    - scalechannels train --data.name mnist --data.sizes 2 --network.name fovavg
+    - scalechannels train --config runs/NAME/config.toml --training.seed 1
+    - torchrun --nproc-per-node 2 -m scalechannels.cli train --data.samples 2000
     """
     wanted = RunConfig(data or DataConfig(), network or NetworkConfig(), training or TrainingConfig())
     place = require_device(device)
