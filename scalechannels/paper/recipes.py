@@ -39,6 +39,8 @@ ROOT2, ROOT4 = 2**0.5, 2**0.25
 SAMPLES = (100, 300, 1_000, 3_000, 10_000)
 EPOCH_IMAGES = 10_000
 EQUAL_BLUR = 2 / 3
+AVERAGED: dict[str, Any] = {"smoothing": 0.1, "average": 0.999, "average_corrected": False}
+"""Smoothed targets and averaged weights, as the committed runs have them."""
 OURS = "not in the paper"
 """Where our own experiments stand."""
 
@@ -168,7 +170,7 @@ def better(train: Train, samples: int | None = None, *, width: int = 1, shifts: 
     return _run(
         DataConfig("mnist", TRAINED[train], samples=samples),
         NetworkConfig("fovlse", antialias=True, width=width, shifts=shifts),
-        TrainingConfig(smoothing=0.1, average=0.999, visible=0.5, images=images),
+        TrainingConfig(**AVERAGED, visible=0.5, images=images),
     )
 
 
@@ -177,7 +179,7 @@ def better_cifar() -> RunConfig:
     return _run(
         DataConfig("cifar10"),
         NetworkConfig("fovlse", ratio=ROOT2, antialias=True),
-        TrainingConfig(smoothing=0.1, average=0.999, visible=0.5, detail=0.5),
+        TrainingConfig(**AVERAGED, visible=0.5, detail=0.5),
     )
 
 
@@ -189,9 +191,9 @@ def residual_cifar(name: Literal["cnn", "fovavg", "fovlse"]) -> RunConfig:
     """
     ours = name == "fovlse"
     own: dict[str, Any] = {"visible": 0.5, "detail": 0.5} if ours else {}
-    recipe = {"epochs": 60, "period": 60, "floor": 0.0, "smoothing": 0.1, "average": 0.999}
+    recipe = {"epochs": 60, "period": 60, "floor": 0.0, **AVERAGED}
     return _run(
         DataConfig("cifar10"),
         NetworkConfig(name, ratio=ROOT2, antialias=ours, backbone="residual", width=2),
-        TrainingConfig(flips=True, crops=4, **recipe, **own),  # type: ignore[arg-type]
+        TrainingConfig(flips=True, crops=4, **recipe, **own),
     )

@@ -68,7 +68,7 @@ def train_own_images(
 def described(config: ResolvedRun) -> str:
     """What was found and chosen, before it is trained on."""
     from scalechannels.scales import ScaleGrid
-    from scalechannels.training.config.data import FIELD
+    from scalechannels.training.config.sections import FIELD
 
     data, network = config.data, config.network
     assert data.reduce is not None

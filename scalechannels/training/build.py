@@ -15,8 +15,7 @@ from scalechannels.pooling import POOLS, MaxOverScales
 from scalechannels.saving.saved_network import Network
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.config import Initialisation, NetworkName, ResolvedRun
-from scalechannels.training.config.data import FIELD
-from scalechannels.training.config.network import ResolvedNetwork
+from scalechannels.training.config.sections import FIELD, ResolvedNetwork
 
 RESIDUAL_FEATURES = 32
 """Of the residual backbone's first convolution, at the width 1."""

@@ -10,7 +10,7 @@ import torch
 from scalechannels.data.image_set import ImageSet
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.training.config import DataConfig
-from scalechannels.training.config.data import STROKES
+from scalechannels.training.config.sections import STROKES
 
 EvaluationSplit = Literal["validation", "test"]
 Size = float | tuple[float, float]

@@ -110,6 +110,7 @@ class Group:
             processes=self.processes,
             smoothing=[config.training.smoothing for config in self.learners],
             average=[config.training.average for config in self.learners],
+            corrected=[config.training.average_corrected for config in self.learners],
             augmentations=inputs.augmentations,
         )
         return model, trainer
@@ -130,6 +131,7 @@ class Group:
             processes=self.processes,
             smoothing=self.training.smoothing,
             average=self.training.average,
+            corrected=self.training.average_corrected,
         )
         return model, trainer
 
@@ -152,22 +154,27 @@ class Group:
                     history.append({**entry, "loss": loss})
                 self._save(epoch + 1)
         self.trainer.take_average()
+        if self.trainer.corrects:
+            self.trainer.recompute_statistics(self._begin(self.training.epochs))
         if self.stack is not None:
             self.stack.unstack(self.networks)
         without_global_batch_norm(self.model)
 
     def _epoch(self, epoch: int, rate: float, progress: Progress) -> tuple[list[float], float]:
-        order = torch.stack(
-            [self._order(learner, epoch) for learner in range(len(self.learners))]
-        )  # (R, steps, B)
+        order = self._begin(epoch)
+        started = time.perf_counter()
+        losses = self.trainer.epoch(order, rate, progress.step)
+        return self.processes.mean(losses), time.perf_counter() - started
+
+    def _begin(self, epoch: int) -> Tensor:
+        """This process's images of an epoch (R, steps, B), drawn again where the data asks for it."""
+        order = torch.stack([self._order(learner, epoch) for learner in range(len(self.learners))])
         if epoch and self.learners[0].data.redraw:
             self.renew([data.training(draw=epoch) for data in self.data])
         # Dropout depends on the epoch and on the seed of the first run of the group, for all of them: a run
         # that resumes, with the same ones beside it, draws what it would have drawn.
         torch.manual_seed(mix(self.training.seed, epoch) + self.processes.rank)
-        started = time.perf_counter()
-        losses = self.trainer.epoch(self.processes.share(order), rate, progress.step)
-        return self.processes.mean(losses), time.perf_counter() - started
+        return self.processes.share(order)
 
     def _order(self, learner: int, epoch: int) -> Tensor:
         """The images of a learner's epoch: (steps, B)."""

@@ -13,8 +13,8 @@ from scalechannels.data.frames import framed, reduced, simulated
 from scalechannels.data.image_set import ImageSet
 from scalechannels.data.sizes import OWN_SIZES
 from scalechannels.training.config import DataConfig
-from scalechannels.training.config.data import FIELD
 from scalechannels.training.config.own_images import MEMORY, open_folder, require_checksum
+from scalechannels.training.config.sections import FIELD
 
 
 class FolderData:

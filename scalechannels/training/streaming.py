@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -30,19 +30,24 @@ class StreamTrainer(Trainer):
         self.dataset = dataset
 
     def epoch(self, order: Tensor, rate: float, report: Callable[[int], None] | None = None) -> list[float]:
-        batches = DataLoader(
+        self._begin(rate)
+        for step, (images, labels) in enumerate(self._loaded(order), start=1):
+            self.learn(images, labels)
+            if report is not None:
+                report(step)
+        return self._end(len(order[0]), rate)
+
+    def _batches(self, order: Tensor) -> Iterator[Tensor]:
+        return (images for images, _ in self._loaded(order))
+
+    def _loaded(self, order: Tensor) -> Iterator[tuple[Tensor, ...]]:
+        """Images (1, B, C, H, W) and labels (1, B) of each step."""
+        loader = DataLoader(
             self.dataset,
             batch_sampler=order[0].tolist(),
             num_workers=WORKERS,
             pin_memory=self.on_gpu,
             generator=torch.Generator(),  # its own: the workers' seed must not take a number from the dropout
         )
-        self._begin(rate)
-        for step, (images, labels) in enumerate(batches, start=1):
-            self.learn(
-                images.to(self.device, non_blocking=True)[None],
-                labels.to(self.device, non_blocking=True)[None],
-            )
-            if report is not None:
-                report(step)
-        return self._end(len(order[0]), rate)
+        for batch in loader:
+            yield tuple(part.to(self.device, non_blocking=True)[None] for part in batch)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,8 @@ from scalechannels.training.distributed import Processes
 
 UNROLL = 25
 """Steps in one captured graph, where it divides an epoch: fewer gaps between graphs."""
+STATISTICS_BATCHES = 200
+"""Batches at most that batch norm's statistics are recomputed over, at the end of training."""
 
 
 class Trainer:
@@ -23,6 +26,7 @@ class Trainer:
     data_of    for each run, which of the D data sets it is trained on
     smoothing  the share of the target that is spread over all classes, of all runs or one for each
     average    the decay, per step, of a moving average of all that the model holds, likewise; 0 for none
+    corrected  the average leaves out the first weights, as Adam does with its moments, likewise
     augmentations   what is done to a batch before, one after the other, see `augment`
 
     Runs do not see each other: the loss is a sum over runs, and Adam works element by element.
@@ -40,6 +44,7 @@ class Trainer:
         processes: Processes | None = None,
         smoothing: float | Sequence[float] = 0.0,
         average: float | Sequence[float] = 0.0,
+        corrected: bool | Sequence[bool] = False,
         augmentations: Sequence[nn.Module] = (),
     ) -> None:
         if compiled:
@@ -49,16 +54,15 @@ class Trainer:
         self.augmentations = augmentations
         for augmentation in augmentations if compiled else ():
             augmentation.compile()
-        self.smoothing, decay = (
-            torch.tensor(value, device=self.device).expand(len(data_of)) for value in (smoothing, average)
+        self.smoothing, self.decay, self.corrected = (
+            torch.tensor(value, device=self.device).expand(len(data_of))
+            for value in (smoothing, average, corrected)
         )  # (R,)
+        self.corrects = bool((self.corrected & (self.decay > 0)).any())  # asked once: a graph cannot ask
         self.averaged = {
             name: value.clone()
-            for name, value in (model.state_dict() if decay.any() else {}).items()
+            for name, value in (model.state_dict() if self.decay.any() else {}).items()
             if value.is_floating_point()
-        }
-        self.weights = {
-            name: (1 - decay).view(-1, *[1] * (value.ndim - 1)) for name, value in self.averaged.items()
         }
         self.on_gpu = self.device.type == "cuda"
         self.alone = processes is None or processes.count == 1
@@ -129,10 +133,17 @@ class Trainer:
     def _step(self) -> None:
         assert self.order is not None
         chosen = self.order.index_select(1, self.place)[:, 0]  # (R, B)
+        self.learn(self._augmented(chosen), self.labels[self.data_of, chosen])
+
+    def _augmented(self, chosen: Tensor) -> Tensor:
         inputs = self.inputs[self.data_of, chosen]
         for augmentation in self.augmentations:
             inputs = augmentation(inputs, self.data_of, chosen)
-        self.learn(inputs, self.labels[self.data_of, chosen])
+        return inputs
+
+    def _batches(self, order: Tensor) -> Iterator[Tensor]:
+        """The inputs (R, B, …) of each step of an order (R, steps, B)."""
+        return map(self._augmented, order.to(self.device).unbind(1))
 
     def learn(self, inputs: Tensor, labels: Tensor) -> None:
         """One step on a batch (R, B, …) with its labels (R, B)."""
@@ -146,16 +157,27 @@ class Trainer:
             self.failed_at.copy_(torch.where(lost, self.place, self.failed_at))
             self.place += 1
             if self.averaged:
-                now = self.model.state_dict()
-                for name, averaged in self.averaged.items():
-                    averaged.lerp_(now[name], self.weights[name])
+                self._follow()
+
+    def _follow(self) -> None:
+        """Move the averages towards what the model holds now."""
+        share = 1 - self.decay  # (R,)
+        if self.corrects:
+            taken = self._moment(next(iter(self.parameters.values())), "step").to(self.device)
+            share = torch.where(self.corrected, share / (1 - self.decay**taken), share)
+        now = self.model.state_dict()
+        for name, averaged in self.averaged.items():
+            averaged.lerp_(now[name], share.view(-1, *[1] * (averaged.ndim - 1)))
 
     def _objective(self, inputs: Tensor, labels: Tensor) -> Tensor:
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
-            logits = self.called(inputs)  # (R, B, K)
+        logits = self._logits(inputs)
         surprises = -logits.float().log_softmax(2)  # (R, B, K)
         right = surprises.gather(2, labels[..., None])[..., 0]  # (R, B)
         return right.lerp(surprises.mean(2), self.smoothing[:, None]).mean(1)  # (R,)
+
+    def _logits(self, inputs: Tensor) -> Tensor:
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
+            return self.called(inputs)  # (R, B, K)
 
     def _capture(self, steps: int) -> None:
         """Record the step once; warming up must leave no trace in the weights or in what dropout draws.
@@ -196,6 +218,32 @@ class Trainer:
             for name, value in self.model.state_dict().items():
                 if name in self.averaged:
                     value.copy_(self.averaged[name])
+
+    @torch.no_grad()
+    def recompute_statistics(self, order: Tensor) -> None:
+        """Batch norm's statistics of the weights as they are, over the first steps of an order (R, steps, B).
+
+        The moving averages of training belong to the weights as they were then. Only runs whose average is
+        corrected change; dropout is off, and the statistics are means over the batches.
+        """
+        norms: list[Any] = []
+        for module in self.model.modules():
+            if isinstance(module, nn.Dropout):
+                module.eval()
+            if getattr(module, "running_mean", None) is not None:
+                norms.append(module)
+        before = [(norm.momentum, norm.running_mean.clone(), norm.running_var.clone()) for norm in norms]
+        for count, inputs in enumerate(self._batches(order[:, :STATISTICS_BATCHES]), start=1):
+            for norm in norms:
+                norm.momentum = 1 / count
+            self._logits(inputs)
+        for norm, (momentum, mean, variance) in zip(norms, before, strict=True):
+            norm.momentum = momentum
+            for now, kept in ((norm.running_mean, mean), (norm.running_var, variance)):
+                # A stack has an axis of runs, a network that is trained alone has none.
+                chosen = self.corrected[:, None] if now.ndim == 2 else self.corrected
+                now.copy_(torch.where(chosen, now, kept))
+        self.model.train()
 
     def load_tensors(self, saved: dict[str, Tensor]) -> None:
         """Put back what `tensors` gave, in place: a captured graph holds on to the addresses."""

@@ -57,8 +57,8 @@ def test_a_finished_run_says_that_it_is_done(here: Path, capsys: pytest.CaptureF
         (("--config", "none.toml"), "error: none.toml does not exist or is not a file; give a TOML file"),
         (("--config", "."), "error: . does not exist or is not a file"),
         (("--config", "bad.toml"), "bad.toml: unknown option data.smaples; known in data: name, sizes,"),
-        (("--data.sizes", "-1"), "data.sizes is one positive size"),
-        (("--training.epochs", "0"), "training.epochs is at least 1, got 0"),
+        (("--data.sizes", "-1"), "data.sizes must be a positive number; got -1.0"),
+        (("--training.epochs", "0"), "training.epochs must be at least 1; got 0"),
         (("--sizes", "0"), "for --sizes. Sizes are positive"),
         (("--sizes", "1", "2", "1"), '"(1.0, 2.0, 1.0)" for --sizes. Give each size once'),
         (

@@ -87,7 +87,7 @@ def test_a_norm_that_does_not_fit_is_refused() -> None:
         NetworkConfig("fovmax", batch_norm="joint")
     with pytest.raises(ValueError, match=r"pretrained needs a pooling without weights"):
         NetworkConfig("fovconc", pretrained=2.0)
-    with pytest.raises(ValueError, match="pretrained is a positive"):
+    with pytest.raises(ValueError, match="pretrained must be a positive"):
         NetworkConfig("fovmax", pretrained=-1.0)
 
 

@@ -1,5 +1,6 @@
 """fit: the same weights however often it was interrupted, and clear words for what cannot be trained."""
 
+import dataclasses
 import json
 import os
 import random
@@ -142,6 +143,19 @@ def test_runs_together_are_the_runs_alone(tmp_path, double) -> None:
             if not re.search(r"convolutions\.\d\.0\.bias|running_mean|num_batches_tracked", name):
                 assert value.dtype == torch.float64
                 torch.testing.assert_close(value, alone[name], rtol=1e-6, atol=1e-6, msg=name)
+
+
+def test_the_average_of_few_steps_is_trained(tmp_path) -> None:
+    """A decay of 0.999 over ten steps keeps 99 % of the first weights, and the statistics with them."""
+    plain = tiny("fovavg", samples=200, epochs=4, average=0.999, average_corrected=False)
+    corrected = dataclasses.replace(
+        plain, training=dataclasses.replace(plain.training, average_corrected=None)
+    )
+    accuracies = [
+        trained(config, tmp_path).result()["evaluation"]["sizes"][0]["accuracy"]
+        for config in (plain, corrected)
+    ]
+    assert accuracies[0] < 30 < 60 < accuracies[1]
 
 
 @pytest.mark.parametrize("average", [0.0, 0.5], ids=["alike", "one averaged"])

@@ -177,6 +177,46 @@ def test_the_average_follows_the_weights_and_becomes_the_model() -> None:
     torch.testing.assert_close(found.model.weight.detach(), expected)
 
 
+def test_a_corrected_average_is_the_weighted_mean_of_the_steps_alone() -> None:
+    decay, found, seen = 0.75, trainer(average=0.75, corrected=True), []
+    for step in range(6):
+        found.epoch(orders([0], 0)[:, [step]], 0.1)
+        seen.append(found.model.weight.detach().clone())
+        shares = torch.tensor([decay**age for age in range(len(seen))]).flip(0)
+        expected = torch.einsum("t,t...->...", shares / shares.sum(), torch.stack(seen))
+        torch.testing.assert_close(found.averaged["weight"], expected)
+
+
+class Normed(nn.Module):
+    """Batch norm, whose statistics begin far from the data, then dropout: (1, B, 3) to (1, B, 2)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.drop, self.linear = nn.BatchNorm1d(3), nn.Dropout(0.5), nn.Linear(3, 2)
+        self.norm.running_mean.fill_(100.0)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self.linear(self.drop(self.norm(inputs[0])))[None]
+
+
+def test_recomputed_statistics_are_the_means_over_the_batches() -> None:
+    inputs, labels = data()
+    found = Trainer(Normed(), inputs, labels, [0], precision="float32", average=0.9, corrected=True)
+    order = orders([0], 0)
+    found.recompute_statistics(order)
+    batches = inputs[0, order[0]]  # (steps, B, 3)
+    torch.testing.assert_close(found.model.norm.running_mean, batches.mean((0, 1)))
+    torch.testing.assert_close(found.model.norm.running_var, batches.var(1).mean(0))
+    assert found.model.norm.momentum == 0.1
+    assert all(module.training for module in found.model.modules())
+
+
+def test_only_corrected_averages_are_recomputed() -> None:
+    assert trainer(average=0.9, corrected=True).corrects
+    assert not trainer(average=0.9).corrects
+    assert not trainer(corrected=True).corrects  # nothing is averaged
+
+
 def test_each_run_has_its_own_targets_and_average() -> None:
     both = trainer(2, smoothing=[0.2, 0.0], average=[0.0, 0.75])
     both.epoch(orders([3, 4], 0), 1e-2)

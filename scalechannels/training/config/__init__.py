@@ -1,9 +1,15 @@
 """What a run is, as options: data, network, training."""
 
-from scalechannels.training.config.data import DataConfig, DataName
-from scalechannels.training.config.network import Initialisation, NetworkConfig, NetworkName
 from scalechannels.training.config.run import ResolvedRun, RunConfig
-from scalechannels.training.config.training import Precision, TrainingConfig
+from scalechannels.training.config.sections import (
+    DataConfig,
+    DataName,
+    Initialisation,
+    NetworkConfig,
+    NetworkName,
+    Precision,
+    TrainingConfig,
+)
 
 __all__ = [
     "DataConfig",

@@ -9,42 +9,60 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 Config = TypeVar("Config")
 RETIRED = {"training": {"phases": 1, "beyond": 0}}
 """Options that are gone, with the values at which they did nothing: old files have them."""
 LAST_WITH_RETIRED = "19eb71c"
+WORDS = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+    tuple[float, ...]: "a list of numbers",
+}
 
 
 class Range(NamedTuple):
-    """What a number has to be, in words and as a test."""
+    """What a number must be, in words and as a test."""
 
     words: str
     holds: Callable[[float], bool]
 
 
-POSITIVE = Range("a positive number", lambda value: 0 < value < math.inf)
-ZERO_OR_MORE = Range("zero or more", lambda value: 0 <= value < math.inf)
-AT_LEAST_1 = Range("at least 1", lambda value: 1 <= value < math.inf)
-ABOVE_1 = Range("above 1", lambda value: 1 < value < math.inf)
-BELOW_1 = Range("in [0, 1)", lambda value: 0 <= value < 1)
-SHARE = Range("a share in (0, 1]", lambda value: 0 < value <= 1)
-SEED = Range("in [0, 2^30)", lambda value: 0 <= value < 2**30)  # what the built-in digits take
+Positive = Annotated[float, Range("a positive number", lambda value: 0 < value < math.inf)]
+NotNegative = Annotated[float, Range("zero or more", lambda value: 0 <= value < math.inf)]
+Ratio = Annotated[float, Range("above 1", lambda value: 1 < value < math.inf)]
+UpToOne = Annotated[float, Range("at least 0 and below 1", lambda value: 0 <= value < 1)]
+Share = Annotated[float, Range("above 0 and at most 1", lambda value: 0 < value <= 1)]
+Count = Annotated[int, Range("at least 1", lambda value: value >= 1)]
+Whole = Annotated[int, Range("zero or more", lambda value: value >= 0)]
+Seed = Annotated[int, Range("at least 0 and below 2^30", lambda value: 0 <= value < 2**30)]
 
 
-def require_values(section: str, config: Any, ranges: Mapping[str, Range]) -> None:
+def require_values(section: str, config: Any) -> None:
     """An error that names the first field outside its range or its choices; None is always allowed."""
-    for name, hint in _hints(config.__class__).items():
-        value = getattr(config, name)
-        choices = [choice for option in _members(hint) for choice in _choices(option)]
-        if choices and value is not None and value not in choices:
-            raise ValueError(f"{section}.{name} is one of {', '.join(choices)}, got {value!r}")
-        if name in ranges and value is not None and not ranges[name].holds(value):
-            raise ValueError(f"{section}.{name} is {ranges[name].words}, got {value}")
+    for name, hint in get_type_hints(config.__class__, include_extras=True).items():
+        given = getattr(config, name)
+        for option in _members(hint):
+            inner = get_args(option)[0] if get_origin(option) is tuple else option
+            choices, ranges = _choices(option), getattr(inner, "__metadata__", ())
+            for value in given if isinstance(given, tuple) else () if given is None else (given,):
+                refuse(
+                    bool(choices) and value not in choices,
+                    f"{section}.{name} must be one of {', '.join(choices)}; got {value!r}",
+                )
+                for one in ranges:
+                    refuse(not one.holds(value), f"{section}.{name} must be {one.words}; got {value}")
+
+
+def unnamed(value: Any) -> dict[str, Any]:
+    """Metadata of a field that a later version has added: at this value a run's name leaves it out."""
+    return {"unnamed": value}
 
 
 def refuse(is_so: bool, message: str) -> None:
@@ -57,7 +75,7 @@ def changed(config: Any) -> dict[str, Any]:
     found = {}
     for entry in dataclasses.fields(config):
         value = getattr(config, entry.name)
-        if entry.compare and value != entry.default:
+        if entry.compare and value not in (entry.default, entry.metadata.get("unnamed", entry.default)):
             found[entry.name] = changed(value) if dataclasses.is_dataclass(value) else value
     return found
 
@@ -100,7 +118,7 @@ def read_toml(path: Path | str) -> dict[str, Any]:
 
 def from_dict(cls: Any, values: Any, place: str = "") -> Any:
     """The dataclass of a nested dictionary; unknown keys and wrong types are errors that name their place."""
-    refuse(not isinstance(values, dict), f"[{place}] is a table of options, got {values!r}")
+    refuse(not isinstance(values, dict), f"[{place}] must be a table of options; got {values!r}")
     hints = _hints(cls)
     known = {key: value for key, value in values.items() if not _is_retired(place, key, value)}
     for key in sorted(set(known) - set(hints)):
@@ -141,8 +159,9 @@ def _converted(hint: Any, value: Any, place: str) -> Any:
             return float(value)
         if option in (int, bool, str) and type(value) is option:
             return value
-    accepted = " or ".join(str(_choices(o) or getattr(o, "__name__", o)) for o in _members(hint))
-    raise ValueError(f"{place} takes {accepted}, got {value!r}")
+    accepted = next(option for option in _members(hint) if option is not type(None))
+    words = f"one of {', '.join(_choices(accepted))}" if _choices(accepted) else WORDS[accepted]
+    raise ValueError(f"{place} must be {words}; got {value!r}")
 
 
 @cache
@@ -152,7 +171,7 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 def _members(hint: Any) -> tuple[Any, ...]:
     """The types of a union, or the one type itself."""
-    return (hint,) if get_origin(hint) in (None, tuple, Literal) else get_args(hint)
+    return (hint,) if get_origin(hint) in (None, tuple, Literal, Annotated) else get_args(hint)
 
 
 def _choices(option: Any) -> tuple[str, ...]:

@@ -16,10 +16,16 @@ from typing import Any
 from typing_extensions import Self
 
 from scalechannels.scales import ScaleGrid
-from scalechannels.training.config.data import STROKES, DataConfig
-from scalechannels.training.config.network import NetworkConfig, NetworkName, ResolvedNetwork
 from scalechannels.training.config.options import changed, filled, from_dict, read_toml, refuse, to_toml
-from scalechannels.training.config.training import ResolvedTraining, TrainingConfig
+from scalechannels.training.config.sections import (
+    STROKES,
+    DataConfig,
+    NetworkConfig,
+    NetworkName,
+    ResolvedNetwork,
+    ResolvedTraining,
+    TrainingConfig,
+)
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,7 @@ class RunConfig:
                 schedule=schedule,
                 period=2 if schedule == "step" else until_floor,
                 precision="bfloat16" if device.startswith("cuda") else "float32",
+                average_corrected=training.average > 0,
             ),
         )
 
@@ -145,7 +152,14 @@ class RunConfig:
             data=replace(self.data, sizes=sizes, seed=0, samples=samples),
             network=replace(network, name=name, initialisation=None, antialias=False, blur=None),
             training=replace(
-                self.training, seed=0, smoothing=0.0, average=0.0, visible=1.0, detail=1.0, jitter=0
+                self.training,
+                seed=0,
+                smoothing=0.0,
+                average=0.0,
+                average_corrected=False,
+                visible=1.0,
+                detail=1.0,
+                jitter=0,
             ),
         )
 

@@ -128,5 +128,5 @@ def test_runs_that_are_shifted_and_others_learn_together(double, tmp_path) -> No
 def test_other_networks_and_data_are_refused(config) -> None:
     with pytest.raises(ValueError, match=r"training\.jitter is (for foveated networks|not for cifar10)"):
         config.resolve()
-    with pytest.raises(ValueError, match=r"training\.jitter is zero or more"):
+    with pytest.raises(ValueError, match=r"training\.jitter must be zero or more"):
         TrainingConfig(jitter=-1)

@@ -5,7 +5,13 @@ from helpers.any_run import configs
 from hypothesis import given, settings
 
 from scalechannels.training.build import require_network
-from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config import (
+    DataConfig,
+    NetworkConfig,
+    ResolvedRun,
+    RunConfig,
+    TrainingConfig,
+)
 from scalechannels.training.config.options import changed
 
 PAPER = {"epochs": 20, "batch": 16, "rate": 3e-3, "floor": 5e-5, "schedule": "step", "period": 2}
@@ -91,33 +97,33 @@ def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: DataConfig("mnits"), "strokes, mnist, cifar10, folder, got 'mnits'"),
-        (lambda: DataConfig(sizes=()), "one positive size"),
-        (lambda: DataConfig(sizes=(1.0, 2.0, 4.0)), "one positive size"),
-        (lambda: DataConfig(sizes=(-1.0,)), "one positive size"),
-        (lambda: DataConfig(sizes=(math.inf,)), "one positive size"),
-        (lambda: DataConfig(sizes=(math.nan,)), "one positive size"),
+        (lambda: DataConfig("mnits"), "strokes, mnist, cifar10, folder; got 'mnits'"),
+        (lambda: DataConfig(sizes=()), "must be one size, or a low and a high one"),
+        (lambda: DataConfig(sizes=(1.0, 2.0, 4.0)), "must be one size, or a low and a high one"),
+        (lambda: DataConfig(sizes=(-1.0,)), "data.sizes must be a positive number"),
+        (lambda: DataConfig(sizes=(math.inf,)), "data.sizes must be a positive number"),
+        (lambda: DataConfig(sizes=(math.nan,)), "data.sizes must be a positive number"),
         (lambda: DataConfig(sizes=(4.0, 1.0)), "from low to high"),
         (lambda: DataConfig(samples=5), "at least 10"),
         (lambda: DataConfig(seed=-1), r"data\.seed"),
-        (lambda: DataConfig("cifar10", (2.0,)), "its own size 1"),
+        (lambda: DataConfig("cifar10", (2.0,)), "its own size, 1"),
         (lambda: DataConfig("cifar10", samples=100), "all of its images"),
         (lambda: DataConfig("mnist", hold_out=True), "hold_out is for cifar10"),
         (lambda: require_network("resnet"), "fovavg, .*got 'resnet'"),
-        (lambda: NetworkConfig(dropout=1.0), r"\[0, 1\), got 1\.0"),
-        (lambda: NetworkConfig(low=0), r"network\.low is a positive"),
-        (lambda: NetworkConfig(ratio=1), r"network\.ratio is above 1"),
-        (lambda: NetworkConfig(blur=0), r"network\.blur is a positive"),
+        (lambda: NetworkConfig(dropout=1.0), r"at least 0 and below 1; got 1\.0"),
+        (lambda: NetworkConfig(low=0), r"network\.low must be a positive"),
+        (lambda: NetworkConfig(ratio=1), r"network\.ratio must be above 1"),
+        (lambda: NetworkConfig(blur=0), r"network\.blur must be a positive"),
         (lambda: NetworkConfig("cnn", antialias=True), "which cnn does not have"),
-        (lambda: TrainingConfig(epochs=0), r"training\.epochs is at least 1"),
-        (lambda: TrainingConfig(batch=-16), r"training\.batch is at least 1"),
-        (lambda: TrainingConfig(rate=math.nan), r"training\.rate is a positive"),
+        (lambda: TrainingConfig(epochs=0), r"training\.epochs must be at least 1"),
+        (lambda: TrainingConfig(batch=-16), r"training\.batch must be at least 1"),
+        (lambda: TrainingConfig(rate=math.nan), r"training\.rate must be a positive"),
         (lambda: TrainingConfig(rate=1e-5), r"below training\.floor"),
         (lambda: TrainingConfig(seed=2**30), r"training\.seed"),
-        (lambda: TrainingConfig(schedule="linear"), "step, cosine, got 'linear'"),
-        (lambda: TrainingConfig(precision="float16"), "float32, bfloat16, got 'float16'"),
-        (lambda: TrainingConfig(crops=-1), r"training\.crops is zero or more"),
-        (lambda: NetworkConfig(backbone="resnet"), "paper, residual, got 'resnet'"),
+        (lambda: TrainingConfig(schedule="linear"), "step, cosine; got 'linear'"),
+        (lambda: TrainingConfig(precision="float16"), "float32, bfloat16; got 'float16'"),
+        (lambda: TrainingConfig(crops=-1), r"training\.crops must be zero or more"),
+        (lambda: NetworkConfig(backbone="resnet"), "paper, residual; got 'resnet'"),
         (lambda: run("cifar10", "swmax").resolve(), "Choose another network"),
         (lambda: run("mnist", flips=True).resolve(), "for cifar10, not for mnist"),
         (lambda: run("strokes", crops=4).resolve(), "for cifar10, not for strokes"),
@@ -176,6 +182,21 @@ def test_runs_of_earlier_versions_keep_their_names() -> None:
         assert NetworkConfig(name, **written) == NetworkConfig(name)
     assert NetworkConfig("swmax", **written) != NetworkConfig("swmax")
     assert NetworkConfig("fovconc", initialisation="torch") != NetworkConfig("fovconc")
+
+
+def test_averages_are_corrected_but_in_runs_of_earlier_versions() -> None:
+    new, plain = run(average=0.9).resolve(), run(average=0.9, average_corrected=False).resolve()
+    assert new.training.average_corrected
+    assert not run().resolve().training.average_corrected  # nothing is averaged
+    written = plain.as_dict()
+    del written["training"]["average_corrected"]
+    assert ResolvedRun.from_dict(written) == plain
+    # The name that the run had before there was a choice.
+    assert plain.name == "fovavg-mnist-tr1-seed0-091a8a36"
+    assert new.name != plain.name
+    assert new.shape == plain.shape  # they train as one
+    with pytest.raises(ValueError, match=r"average_corrected needs training\.average"):
+        run(average_corrected=True)
 
 
 def test_detail_is_lost_by_foveated_networks_on_data_that_is_rescaled() -> None:

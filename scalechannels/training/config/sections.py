@@ -1,0 +1,317 @@
+"""The options of a run in three sections: what it is trained on, what is trained, and how.
+
+Each option has its range beside it, and a docstring that is its help text.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from scalechannels.training.config.options import (
+    Count,
+    NotNegative,
+    Positive,
+    Ratio,
+    Seed,
+    Share,
+    UpToOne,
+    Whole,
+    refuse,
+    require_values,
+    unnamed,
+)
+
+DataName = Literal["strokes", "mnist", "cifar10", "folder"]
+ImageColour = Literal["grey", "rgb"]
+NetworkName = str
+"""A name in `pooling.POOLS`, swmax or cnn. `build` checks it: configurations are read without torch."""
+Initialisation = Literal["torch", "he", "glorot"]
+Backbone = Literal["paper", "residual"]
+SlidingNorm = Literal["joint", "each"]
+Schedule = Literal["step", "cosine"]
+Precision = Literal["float32", "bfloat16"]
+
+OF_OWN_IMAGES = (
+    *("folder", "checksum", "colour", "validation", "object_size", "reduce"),
+    *("pixel_size", "deploy_pixel_sizes", "skip_corrupt", "max_pixels"),
+)
+OF_SWMAX = ("margin", "centred", "drop_features")
+FIELD = 4
+"""The plain CNN's field, and the frame of test images, in sizes of the object: the paper's 112 for 28."""
+STROKES = 10_000
+"""Built-in digits to train on, where no number is given."""
+
+
+@dataclass(frozen=True)
+class OwnImages:
+    """What is known of your own images once a run is resolved."""
+
+    folder: str
+    checksum: str
+    colour: ImageColour
+    validation: float
+    object_size: float
+    reduce: int
+
+    @property
+    def object_pixels(self) -> float:
+        """The objects' size in pixels of the reduced images."""
+        return self.object_size / self.reduce
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What it is trained on."""
+
+    name: DataName = "strokes"
+    """Built-in digits, MNIST Large Scale, CIFAR-10, or a folder of your own images."""
+    sizes: tuple[Positive, ...] = (1.0,)
+    """The size of the training objects: one factor, or a smallest and a largest (log-uniform in between)."""
+    samples: int | None = None
+    """Number of training images, balanced over the classes. Default: all; 10,000 for the built-in digits."""
+    seed: Seed = 0
+    """Seed for the subset, the sizes drawn from a range, the built-in digits and the validation split."""
+    redraw: bool = False
+    """With two sizes: draw a new size for each image in every epoch (scale augmentation)."""
+    hold_out: bool = False
+    """CIFAR-10: keep the last 10,000 training images for validation."""
+    # What follows is for your own images alone. Where they lie is not what they are: it is not compared.
+    folder: str | None = field(default=None, compare=False)
+    """Your own images: a folder with a subfolder of images for each class. Implies --data.name folder."""
+    checksum: str | None = None
+    """Your own images: checksum of all names and contents. Set automatically; checked when a run resumes."""
+    colour: ImageColour | None = None
+    """Your own images: grey or RGB. Default: RGB unless every image is grey."""
+    validation: float | None = None
+    """Your own images: the share of each class held out for validation. Default: 1/4."""
+    object_size: Positive | None = None
+    """Your own images: the objects' size in pixels. Default: the median of the images' longer sides."""
+    reduce: Count | None = None
+    """Your own images: shrink all by this whole factor first. Default: as far as no detail is lost."""
+    pixel_size: Positive | None = None
+    """Your own images: how much a pixel measures, in any unit; --deploy-pixel-sizes is needed too."""
+    deploy_pixel_sizes: tuple[Positive, ...] | None = None
+    """Your own images: how much a pixel will measure in use, in the same unit: one value or more."""
+    skip_corrupt: bool = False
+    """Your own images: leave out unreadable files instead of refusing the folder."""
+    max_pixels: Count | None = None
+    """Your own images: files with more pixels than this count as unreadable. Default: 48 million."""
+
+    def __post_init__(self) -> None:
+        require_values("data", self)
+        name, sizes, samples = self.name, self.sizes, self.samples
+        refuse(len(sizes) not in (1, 2), f"data.sizes must be one size, or a low and a high one; got {sizes}")
+        refuse(len(sizes) == 2 and sizes[0] >= sizes[1], f"data.sizes must go from low to high; got {sizes}")
+        few = samples is not None and samples < 10
+        refuse(few, f"data.samples must be at least 10, one for each class; got {samples}")
+        # An option that would have no effect is an error: the run's name would promise what it does not do.
+        refuse(
+            self.redraw and (len(sizes) == 1 or (name == "mnist" and samples is not None)),
+            "data.redraw needs a low and a high data.sizes, and for mnist no data.samples",
+        )
+        if name == "cifar10":
+            refuse(sizes != (1.0,), f"CIFAR-10 is trained on at its own size, 1; got data.sizes = {sizes}")
+            refuse(samples is not None, f"CIFAR-10 takes all of its images; got data.samples = {samples}")
+        else:
+            refuse(self.hold_out, f"data.hold_out is for cifar10; {name} has validation images of its own")
+        if name == "folder":
+            self._check_own_images()
+        advice = "add --data FOLDER" if self.folder is None else 'set data.name to "folder"'
+        for option in OF_OWN_IMAGES if name != "folder" else ():
+            refuse(
+                getattr(self, option) not in (None, False),
+                f"data.{option} is only for your own images, not for {name}: {advice}",
+            )
+
+    def _check_own_images(self) -> None:
+        share, deployed = self.validation, self.deploy_pixel_sizes
+        refuse(
+            self.folder is None,
+            "data.name folder needs data.folder, a folder with a subfolder for each class",
+        )
+        refuse(
+            self.sizes != (1.0,) or self.samples is not None,
+            "your own images are trained on at their own size, all of them: no data.sizes or samples",
+        )
+        between = share is None or 0 < share < 1
+        refuse(not between, f"data.validation must be a share between 0 and 1; got {share}")
+        refuse(
+            (self.pixel_size is None) != (deployed is None),
+            "data.pixel_size and data.deploy_pixel_sizes set the channels together: give both",
+        )
+        refuse(deployed == (), "data.deploy_pixel_sizes must be one size or more; got none")
+
+    @property
+    def scale(self) -> float | tuple[float, float]:
+        return self.sizes[0] if len(self.sizes) == 1 else (self.sizes[0], self.sizes[1])
+
+    @property
+    def own(self) -> OwnImages:
+        """What is known of your own images; an error before the run is resolved, and for other data."""
+        known = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(OwnImages)}
+        if None in known.values():
+            raise ValueError("this configuration is not resolved: call resolve() first")
+        return OwnImages(**known)
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """What is trained."""
+
+    name: NetworkName = "fovlse"
+    """A foveated network by its pooling (fovavg, fovmax, fovlse, fovprob, fovconc), swmax or a plain cnn."""
+    low: Positive | None = None
+    """The smallest scale of the channels. Default: 1/2."""
+    high: Positive | None = None
+    """The largest scale of the channels. Default: 8; 2 for CIFAR-10."""
+    ratio: Ratio = 2**0.25
+    """The ratio between neighbouring scales."""
+    antialias: bool = False
+    """Average the pixels that bilinear interpolation would skip in coarse channels."""
+    blur: Positive | None = None
+    """Equalise the blur of all channels to this variance, in squared window pixels."""
+    shifts: Whole = 0
+    """When testing, pool five views: the window itself and four shifted by this many pixels."""
+    dropout: UpToOne | None = None
+    """Dropout before the last layer. Default: 0.15; none for CIFAR-10."""
+    batch_norm: SlidingNorm | None = None
+    """SWMax: batch norm, joint over all channels or separate for each. Default: none."""
+    pretrained: Positive | None = None
+    """Train only the channel of this scale; in testing, all channels use its weights."""
+    window: int | None = None
+    """Your own images: the side of a channel's window in pixels. Default: 28; 56 for objects of 48."""
+    backbone: Backbone = "paper"
+    """The backbone that all channels share: the paper's, or a stronger residual one (CIFAR-10 only)."""
+    width: Count = 1
+    """Multiply the number of features of the MNIST or the residual backbone by this."""
+    initialisation: Initialisation | None = None
+    """Initial weights: PyTorch's (default), He or Glorot (default for fovconc); these two zero the biases."""
+    average_scales: bool = False
+    """cnn: in testing, average its probabilities over the image rescaled by every factor of the grid."""
+    margin: Whole | None = None
+    """SWMax: pixels of repeated border around every rescaled image. Default: 8."""
+    centred: bool | None = None
+    """SWMax: extend every rescaled image so that one window lies at its centre. Default: on."""
+    drop_features: bool | None = None
+    """SWMax: dropout drops a feature everywhere in an image (default) instead of at each place separately."""
+
+    def __post_init__(self) -> None:
+        require_values("network", self)
+        name, sliding = self.name, self.name == "swmax"
+        windows = self.antialias or self.blur is not None
+        refuse(
+            windows and name in ("swmax", "cnn"),
+            f"network.antialias and network.blur are for windows, which {name} does not have",
+        )
+        refuse(
+            self.shifts > 0 and name in ("fovconc", "swmax", "cnn"),
+            f"network.shifts must be 0 for fovconc, swmax and cnn; got {self.shifts}",
+        )
+        narrow = name in ("swmax", "cnn") and self.backbone == "paper"
+        refuse(self.width > 1 and narrow, f"network.width must be 1 for swmax and cnn; got {self.width}")
+        refuse(self.average_scales and name != "cnn", f"network.average_scales is for cnn, not {name}")
+        for option in OF_SWMAX:
+            refuse(not sliding and bool(getattr(self, option)), f"network.{option} is for swmax, not {name}")
+        refuse(
+            self.batch_norm is not None and (not sliding or self.pretrained is not None),
+            "network.batch_norm is only for swmax, and not together with network.pretrained",
+        )
+        refuse(
+            self.pretrained is not None and name in ("fovconc", "cnn"),
+            "network.pretrained needs a pooling without weights; fovconc has weights and cnn has no channels",
+        )
+        # Earlier versions wrote these values, which mean the same as None: one run has one name.
+        if not sliding:
+            for option in OF_SWMAX:
+                object.__setattr__(self, option, None)
+        if name != "fovconc" and self.initialisation == "torch":
+            object.__setattr__(self, "initialisation", None)
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How it trains. The defaults are the paper's recipe; its batch size of 16 is our reconstruction."""
+
+    epochs: Count | None = None
+    """Passes over the training images. Default: 20; 103 for CIFAR-10."""
+    batch: Count | None = None
+    """Images in a step, over all processes. Default: 16; 256 for CIFAR-10."""
+    rate: Positive | None = None
+    """The initial learning rate. Default: 3e-3; 3e-4 for swmax; 1e-3 for CIFAR-10."""
+    floor: NotNegative = 5e-5
+    """The learning rate never falls below this."""
+    schedule: Schedule | None = None
+    """step: divided by e every two epochs (default). cosine: to the floor after 75 epochs (CIFAR-10)."""
+    period: Count | None = None
+    """Epochs for each step (default 2), or until the cosine reaches the floor (default 75)."""
+    seed: Seed = 0
+    """Seed for the initial weights, the order of the images and the dropout."""
+    precision: Precision | None = None
+    """bfloat16 autocast or float32. Default: bfloat16 on a GPU, float32 on a CPU."""
+    smoothing: UpToOne = 0.0
+    """The share of the target that is spread evenly over all classes."""
+    average: UpToOne = 0.0
+    """Decay per step of a moving average of the weights, which is what is tested; 0 for none."""
+    average_corrected: bool | None = field(default=None, metadata=unnamed(False))
+    """Leave the first weights out of the average, and recompute batch norm at its end. Default: on."""
+    visible: Share = 1.0
+    """Crop half of the images, at random, to a share of the object's frame between this and 1; 1 for none."""
+    detail: Share = 1.0
+    """Blur half of the images, at random, as if shrunk by a factor between this and 1; 1 for none."""
+    jitter: Whole = 0
+    """Shift every window at random, by at most this many pixels in each direction."""
+    flips: bool = False
+    """CIFAR-10: flip each image left to right with probability 1/2."""
+    crops: Whole = 0
+    """CIFAR-10: shift each image by at most this many pixels in each direction, reflected at its edges."""
+    images: Count | None = None
+    """Images in an epoch. Default: all. If there are fewer than this, they are repeated."""
+
+    def __post_init__(self) -> None:
+        require_values("training", self)
+        below = self.rate is not None and self.rate < self.floor
+        refuse(below, f"training.rate {self.rate} is below training.floor {self.floor}; lower both")
+        refuse(
+            bool(self.average_corrected) and not self.average,
+            "training.average_corrected needs training.average, the average that it corrects",
+        )
+
+    @property
+    def augments(self) -> bool:
+        """Whether each step changes what it sees at random."""
+        return self.flips or self.crops > 0 or self.jitter > 0 or self.visible < 1 or self.detail < 1
+
+
+# In what follows nothing is left open. `field()`, else they would inherit None as their default.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedNetwork(NetworkConfig):
+    """What is trained; what is None does not apply to this network."""
+
+    low: Positive = field()
+    high: Positive = field()
+    dropout: UpToOne = field()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedTraining(TrainingConfig):
+    """How it trains. A run of an earlier version has no corrected average, and does not say so."""
+
+    epochs: Count = field()
+    batch: Count = field()
+    rate: Positive = field()
+    schedule: Schedule = field()
+    period: Count = field()
+    precision: Precision = field()
+    average_corrected: bool = field(default=False, metadata=unnamed(False))
+
+    def rate_at(self, epoch: int) -> float:
+        """The learning rate of an epoch, counted from 0; constant within an epoch."""
+        if self.schedule == "step":
+            return max(self.rate * math.exp(-(epoch // self.period)), self.floor)
+        progress = min(epoch / self.period, 1.0)
+        return self.floor + (self.rate - self.floor) * (1 + math.cos(math.pi * progress)) / 2
