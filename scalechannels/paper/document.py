@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from scalechannels.paper.claims.verdicts import failed, verdicts
-from scalechannels.paper.experiments import EXPERIMENTS
+from scalechannels.paper.experiments import EXPERIMENTS, Experiment
 from scalechannels.paper.published import RANKINGS
-from scalechannels.paper.recipes import Experiment
 from scalechannels.paper.results import Results
 from scalechannels.paper.table_text import NONE, comparison_text, main_text, markdown, ranking_text
 from scalechannels.paper.tables import main_table, ranking

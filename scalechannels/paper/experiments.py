@@ -1,4 +1,4 @@
-"""Every table and figure of the paper as data: which runs it needs, and how they are shown.
+"""Every table and figure of the paper, from `experiments.toml`: which runs it needs, how they are shown.
 
 An experiment has panels, a panel has curves, and a curve is one configuration (or several, along an axis)
 that is trained with several seeds. A run that several experiments need is the same configuration, so it has
@@ -7,282 +7,113 @@ the same name and exists once. Numbers of tables and figures are the paper's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import partial
-from typing import Literal
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
 
-from scalechannels.paper import panels
-from scalechannels.paper.panels import CIFAR_SHOWN, CLOSE_UP, SCALE_CHANNELS, curve, panel
-from scalechannels.paper.recipes import (
-    EQUAL_BLUR,
-    NETWORKS,
-    OURS,
-    ROOT2,
-    SINGLE,
-    TRAINED,
-    Experiment,
-    Train,
-    all_sizes,
-    better,
-    better_cifar,
-    cifar,
-    few,
-    main,
-    mnist,
-    normed,
-    residual_cifar,
-    unnormed,
-)
+from scalechannels.paper.recipes import NETWORKS, RECIPES, SAMPLES, seeded
+from scalechannels.training.config import RunConfig
+from scalechannels.training.config.options import read_toml
+
+Renderer = Literal["table", "ranking", "curves", "samples", "selection", "pictures", "windows", "code"]
+OURS = "not in the paper"
+"""Where our own experiments stand."""
 
 
-def _ranking(number: int, over: str, trains: tuple[Train, ...]) -> Experiment:
-    trained = "trained on one size" if trains == SINGLE else "trained on sizes in [1,4]"
-    title = f"Ranking: {trained}, sizes in {over}"
-    return Experiment(f"table{number}", title, "ranking", panels.table(*trains), seeds=3, over=over)
+@dataclass(frozen=True)
+class Curve:
+    """What one line shows: a configuration of seed 0, or several along an axis."""
+
+    label: str
+    configs: tuple[RunConfig, ...]
+    reference: bool = False
+    """Drawn dashed and grey, to compare with."""
+    colour: int | None = None
+    """Its place among the colours; by default its place in the panel."""
+    dashed: bool = False
+
+    def runs(self, seeds: int) -> tuple[RunConfig, ...]:
+        return tuple(seeded(config, seed) for config in self.configs for seed in range(seeds))
 
 
-MULTI_SCALE = tuple(curve(title, main(name, "tr14")) for name, title in NETWORKS.items())
-EXPERIMENTS: tuple[Experiment, ...] = (
-    Experiment("table1", "Accuracy over ranges of test sizes", "table", panels.table(*TRAINED), seeds=3),
-    _ranking(2, "[1,4]", SINGLE),
-    _ranking(3, "[1,4]", ("tr14",)),
-    _ranking(4, "[1/2,4]", SINGLE),
-    _ranking(5, "[1/2,4]", ("tr14",)),
-    Experiment(
-        "figure2",
-        "Foveated windows of one digit",
-        "windows",
-        caption="Every channel sees the image through a window of the same number of pixels: small windows "
-        "at full resolution, large ones at reduced resolution.",
-    ),
-    Experiment(
-        "figure3",
-        "The output code shifts along the scale axis",
-        "code",
-        (panel("FovMax", curve("tr2", main("fovmax", "tr2"))),),
-        "As the digit grows, the code moves up the scale axis and keeps its shape, so that its maximum "
-        "(dashed) stays. The dotted line is the size of the digit.",
-    ),
-    Experiment(
-        "figure4",
-        "Samples of MNIST Large Scale",
-        "pictures",
-        caption="One test digit at the 17 sizes. From size 4 on, the image may show only a part of it.",
-    ),
-    Experiment(
-        "figure5",
-        "Generalisation from one training size",
-        "curves",
-        (
-            panels.network_panel("cnn", *panels.by_size("cnn")),
-            panels.network_panel("fovconc", *panels.by_size("fovconc")),
-            panel(
-                "The FovMax and FovAvg networks",
-                *panels.by_size("fovavg", "FovAvg {}"),
-                *panels.by_size("fovmax", "FovMax {}", dashed=True),
-            ),
-            panels.network_panel("swmax", *panels.by_size("swmax")),
-        ),
-        "Trained on one size, tested on all. Bands are standard deviations over seeds.",
-        seeds=3,
-    ),
-    Experiment(
-        "figure6",
-        "Dependency on the range of the scale channels",
-        "curves",
-        tuple(map(panels.by_range, SCALE_CHANNELS)),
-        "Channels of ratio √2 over four ranges, trained on size 2.",
-    ),
-    Experiment(
-        "figure7",
-        "Dependency on the density of the scale channels",
-        "curves",
-        tuple(map(panels.by_ratio, SCALE_CHANNELS)),
-        "Channels on [1/2, 8] with different ratios between neighbours, trained on size 2.",
-    ),
-    Experiment(
-        "figure8",
-        "Density of the scale channels, close-up",
-        "curves",
-        (panels.by_ratio("fovavg", CLOSE_UP), panels.by_ratio("fovmax", CLOSE_UP)),
-        "The same as Figure 7 for FovAvg and FovMax, close up.",
-    ),
-    Experiment(
-        "figure9",
-        "The CNN trained on a range of sizes",
-        "curves",
-        (
-            panels.network_panel(
-                "cnn",
-                *panels.by_size("cnn", reference=True),
-                curve("trained on [1, 2]", mnist("cnn", (1.0, 2.0)), colour=0),
-                curve("trained on [2, 4]", mnist("cnn", (2.0, 4.0)), colour=1),
-            ),
-        ),
-        "Training on a range of sizes helps inside the range alone.",
-    ),
-    Experiment(
-        "figure10",
-        "Multi-scale training",
-        "curves",
-        (
-            panel("Trained on sizes in [1, 4]", *MULTI_SCALE),
-            panel("The same, zoomed in", *MULTI_SCALE, shown=CLOSE_UP),
-        ),
-        "Trained on sizes in [1, 4], 17 channels on [1/2, 8].",
-        seeds=3,
-    ),
-    Experiment(
-        "figure11",
-        "Fewer training samples",
-        "samples",
-        (
-            panel(
-                "Trained and tested on sizes in [1, 4]",
-                *(panels.by_samples(title, partial(few, name)) for name, title in NETWORKS.items()),
-                shown=(50.0, 100.0),
-            ),
-        ),
-        "Trained and tested on sizes in [1, 4]; 12,500 steps of 16 images for every size of training set.",
-        tested=((1.0, 4.0),),
-    ),
-    Experiment(
-        "figure12",
-        "Selected scales of FovAvg and FovMax",
-        "selection",
-        panels.selected_scales("fovavg", "fovmax"),
-        "The share of each channel in the winning class, darker for more. Mean over seeds.",
-    ),
-    Experiment(
-        "figure13",
-        "Selected scales of FovConc and SWMax",
-        "selection",
-        panels.selected_scales("fovconc", "swmax"),
-        "The same for the networks that are not scale invariant, with 17 channels.",
-    ),
-    Experiment(
-        "figure14",
-        "Samples of rescaled CIFAR-10",
-        "pictures",
-        caption="Two test images at the nine factors, continued by mirroring below 1.",
-    ),
-    Experiment(
-        "figure15",
-        "Rescaled CIFAR-10",
-        "curves",
-        tuple(panels.cifar(name) for name in ("cnn", "fovconc", "fovavg", "fovmax")),
-        "Trained on the original images, tested on rescaled ones.",
-    ),
-    Experiment(
-        "batch-norm",
-        "SWMax with batch norm",
-        "curves",
-        (
-            panel(
-                "SWMax, 5 channels on [1, 4], trained on size 2",
-                curve("without batch norm", unnormed(), reference=True),
-                curve("joint over the channels", normed("joint")),
-                curve("one for each channel", normed("each")),
-            ),
-        ),
-        "The paper reports that both ways of batch norm impair SWMax.",
-        where="Section 6.2, footnote",
-    ),
-    Experiment(
-        "single-channel",
-        "A single scale channel",
-        "curves",
-        (
-            panel(
-                "Trained on size 2",
-                curve("FovMax, 17 channels", main("fovmax", "tr2"), reference=True),
-                curve("one channel, σ = 2", mnist("fovmax", "tr2", low=2.0, high=2.0)),
-            ),
-        ),
-        "One channel knows the size that it was trained on, and hardly any other.",
-        where="Section 6.2",
-    ),
-    Experiment(
-        "pretrained",
-        "Pretrained channels, not trained from scratch",
-        "curves",
-        tuple(panels.pretrained(name) for name in ("fovavg", "fovmax", "swmax")),
-        "The weights of one channel, trained alone, in all channels.",
-        where="Sections 5.2 and 6.2, footnote",
-    ),
-    Experiment(
-        "beyond",
-        "Ours, and what one would do instead of scale channels",
-        "table",
-        (
-            panels.by_train("FovLSE", partial(main, "fovlse"), TRAINED),
-            panels.by_train("FovLSE+", better),
-            panels.by_train("FovLSE+, shifts", partial(better, shifts=1)),
-            panels.by_train("FovLSE+, wide, shifts", partial(better, width=2, shifts=1)),
-            panel("CNN, all sizes", curve("tr[1/2,8]", all_sizes())),
-            panels.by_train("CNN, averaged", partial(mnist, "cnn", average_scales=True)),
-        ),
-        seeds=3,
-        where=OURS,
-    ),
-    Experiment(
-        "beyond-sizes",
-        "Generalisation from one training size: ours",
-        "curves",
-        tuple(map(panels.ours, SINGLE)),
-        "Close-up of Figure 5 with our networks, and the plain CNN that was trained on all sizes.",
-        seeds=3,
-        where=OURS,
-    ),
-    Experiment(
-        "beyond-few",
-        "Fewer training samples: ours",
-        "samples",
-        (
-            panel(
-                "Trained and tested on sizes in [1, 4]",
-                panels.by_samples("FovAvg", partial(few, "fovavg"), reference=True),
-                panels.by_samples("FovLSE+", partial(better, "tr14")),
-                shown=(80.0, 100.0),
-            ),
-        ),
-        "What our network gains from few training images; not in the paper.",
-        seeds=3,
-        tested=((1.0, 4.0),),
-        where=OURS,
-    ),
-    Experiment(
-        "beyond-cifar",
-        "Rescaled CIFAR-10: ours",
-        "curves",
-        (
-            panel(
-                "Trained on the original images, 5 channels",
-                curve("FovAvg", cifar("fovavg", ROOT2), reference=True),
-                curve("FovLSE+", better_cifar()),
-                shown=CIFAR_SHOWN,
-            ),
-            panel(
-                "Residual backbone, mirrored and shifted",
-                curve("FovAvg", residual_cifar("fovavg"), reference=True),
-                curve("FovLSE+", residual_cifar("fovlse")),
-                curve("CNN", residual_cifar("cnn")),
-                shown=CIFAR_SHOWN,
-            ),
-        ),
-        "Figure 15 with our network; not in the paper.",
-        seeds=3,
-        where=OURS,
-    ),
-    Experiment(
-        "equal-blur",
-        "Selected scales of FovMax with equalised blur",
-        "selection",
-        panels.selected_scales("fovmax", blur=EQUAL_BLUR),
-        "FovMax with the same blur in all channels, which the paper proposes in a footnote.",
-        where="Section 6.9, footnote",
-    ),
-)
+@dataclass(frozen=True)
+class Panel:
+    """Curves that share axes."""
+
+    title: str
+    curves: tuple[Curve, ...]
+    shown: tuple[float, float] = (0.0, 100.0)
+    """The accuracies that the vertical axis spans."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table, a figure, or a statement of the text."""
+
+    id: str
+    title: str
+    renderer: Renderer
+    panels: tuple[Panel, ...] = ()
+    caption: str = ""
+    seeds: int = 1
+    tested: tuple[tuple[float, float], ...] = ()
+    """Test sets with all sizes of a range, beside those at every single size."""
+    over: str = ""
+    """The range of test sizes that a ranking is about."""
+    where: str = ""
+    """Its section, where it has no number of its own."""
+
+    @property
+    def place(self) -> str:
+        """Where it stands in the paper: Figure 5."""
+        return self.where or self.id.capitalize().replace("Table", "Table ").replace("Figure", "Figure ")
+
+    @property
+    def is_table(self) -> bool:
+        return self.renderer in ("table", "ranking")
+
+    def runs(self, seeds: int | None = None) -> tuple[RunConfig, ...]:
+        """Its runs, each once, by default with its own number of seeds."""
+        count = self.seeds if seeds is None else seeds
+        if count < 1:
+            raise ValueError(f"at least one seed is needed, got {count}")
+        curves = (curve for panel in self.panels for curve in panel.curves)
+        return tuple(dict.fromkeys(run for curve in curves for run in curve.runs(count)))
+
+
+def _each(entries: Iterable[dict[str, Any]], name: Literal["title", "label"]) -> Iterator[dict[str, Any]]:
+    """The panels or curves of entries, one for each place of an entry's lists, with their names filled in."""
+    for entry in entries:
+        lists = {
+            key: value
+            for key, value in entry.items()
+            if isinstance(value, list) and key not in ("curves", "shown")
+        }
+        for values in zip(*lists.values(), strict=True) if lists else [()]:
+            one = entry | dict(zip(lists, values, strict=True))
+            train = str(one.get("train"))
+            said = {"network": NETWORKS.get(one.get("network", "")), "train": train, "size": train[2:]}
+            yield one | {name: one[name].format(**said)}
+
+
+def _read(id: str, entry: dict[str, Any]) -> Experiment:
+    """The experiment of an entry in `experiments.toml`, which says what an entry is."""
+    points = [{"samples": count} for count in SAMPLES] if entry["renderer"] == "samples" else [{}]
+    panels = []
+    for panel in _each(entry.pop("panels", ()), "title"):
+        title, shown = panel.pop("title"), tuple(panel.pop("shown", Panel.shown))
+        curves = []
+        for curve in _each([panel | own for own in panel.pop("curves")], "label"):
+            label, recipe = curve.pop("label"), RECIPES[curve.pop("recipe")]
+            drawn = {key: curve.pop(key) for key in ("reference", "colour", "dashed") if key in curve}
+            curves.append(Curve(label, tuple(recipe(**curve, **point) for point in points), **drawn))
+        panels.append(Panel(title, tuple(curves), shown))
+    tested = tuple(map(tuple, entry.pop("tested", ())))
+    return Experiment(id, panels=tuple(panels), tested=tested, **entry)
+
+
+EXPERIMENTS = tuple(_read(id, entry) for id, entry in read_toml(Path(__file__).with_suffix(".toml")).items())
 
 
 def experiment(id: str, kind: Literal["experiment", "table", "figure"] = "experiment") -> Experiment:

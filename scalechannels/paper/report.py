@@ -11,10 +11,10 @@ from typing import Any
 from scalechannels.paper.claims.verdicts import failed, verdicts
 from scalechannels.paper.comparisons import CIFAR_OVER, OVER, cifar_comparisons, comparisons
 from scalechannels.paper.document import Progress
-from scalechannels.paper.experiments import EXPERIMENTS, experiment
+from scalechannels.paper.experiments import EXPERIMENTS, OURS, Experiment, experiment
 from scalechannels.paper.figures.draw import IMAGES, draw_panels, with_pictures
 from scalechannels.paper.published import COLUMNS, RANKINGS
-from scalechannels.paper.recipes import NETWORKS, OURS, Experiment
+from scalechannels.paper.recipes import NETWORKS
 from scalechannels.paper.results import Result, Results
 from scalechannels.paper.table_text import (
     CIFAR_TITLE,

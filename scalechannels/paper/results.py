@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.files import atomic_path, json_text
-from scalechannels.paper.recipes import Curve, seeded
+from scalechannels.paper.experiments import Curve
+from scalechannels.paper.recipes import seeded
 from scalechannels.training.config import ResolvedRun, RunConfig
 
 if TYPE_CHECKING:

@@ -15,10 +15,9 @@ from scalechannels.paper.comparisons import (
     comparisons,
     comparisons_json,
 )
-from scalechannels.paper.experiments import experiment
+from scalechannels.paper.experiments import Experiment, experiment
 from scalechannels.paper.paired import Paired
 from scalechannels.paper.published import COLUMNS
-from scalechannels.paper.recipes import Experiment
 from scalechannels.paper.results import Results
 from scalechannels.paper.tables import (
     Mean,

@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from scalechannels.data.sizes import RANGES, mean_inside
-from scalechannels.paper.experiments import experiment
+from scalechannels.paper.experiments import Curve, Experiment, Panel, experiment
 from scalechannels.paper.published import COLUMNS, RANKINGS, TABLE1, TABLE1_MEANS
-from scalechannels.paper.recipes import NETWORKS, SINGLE, Curve, Experiment, Panel, scales_of
+from scalechannels.paper.recipes import NETWORKS, SINGLE, scales_of
 from scalechannels.paper.results import Result, Results
 from scalechannels.training.config import NetworkName, RunConfig
 

@@ -22,12 +22,12 @@ from scalechannels.paper.recipes import (
     ROOT2,
     ROOT4,
     SINGLE,
-    all_sizes,
     better,
     better_cifar,
     cifar,
     few,
     main,
+    mnist,
     residual_cifar,
     seeded,
 )
@@ -43,7 +43,7 @@ def results(tmp_path: Path) -> Results:
     folder = tmp_path / RUNS
     for train in SINGLE:
         keep(folder, better(train), main("fovlse", train), main("fovavg", train))
-    keep(folder, all_sizes())
+    keep(folder, mnist("cnn", (0.5, 8.0), redraw=True))
     keep(folder, better("tr14", 1000), few("fovavg", 1000), ranges=((1.0, 4.0),))
     return Results(folder)
 
@@ -56,7 +56,9 @@ def test_a_comparison_is_that_of_the_pairs_runs(results: Results) -> None:
     found = by_names(results)
     ours, theirs = ([make(train) for train in SINGLE] for make in (better, lambda t: main("fovavg", t)))
     assert found["FovLSE+", "FovAvg"].by["[1/2,8]"] == compare(results, ours, theirs, "[1/2,8]")
-    assert found["FovLSE+", "CNN, all sizes"].by["[1,4]"] == compare(results, ours, [all_sizes()], "[1,4]")
+    assert found["FovLSE+", "CNN, all sizes"].by["[1,4]"] == compare(
+        results, ours, [mnist("cnn", (0.5, 8.0), redraw=True)], "[1,4]"
+    )
     few_samples = found["FovLSE+, 1,000 samples", "FovAvg, 1,000 samples"].by
     runs = [better("tr14", 1000)], [few("fovavg", 1000)]
     assert few_samples == {"[1,4]": compare(results, *runs, (1.0, 4.0))}

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from scalechannels.paper import experiments, reproduce
-from scalechannels.paper.recipes import Curve, Experiment, Panel, seeded
+from scalechannels.paper.experiments import Curve, Experiment, Panel
+from scalechannels.paper.recipes import seeded
 from scalechannels.paper.results import Results
 from scalechannels.training import datasets, fit
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig

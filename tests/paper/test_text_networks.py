@@ -11,7 +11,8 @@ import scalechannels
 from scalechannels import MaxOverScales, ScaleGrid, swmax
 from scalechannels.backbones.paper import mnist_backbone
 from scalechannels.network import ScaleChannelNetwork
-from scalechannels.paper.recipes import main, mnist, normed
+from scalechannels.paper.experiments import experiment
+from scalechannels.paper.recipes import main, mnist
 from scalechannels.training import build, datasets
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.fit import fit
@@ -93,7 +94,8 @@ def test_a_norm_that_does_not_fit_is_refused() -> None:
 
 def test_new_options_leave_the_names_of_other_runs() -> None:
     assert main("fovavg", "tr2").resolve("cuda").name == "fovavg-mnist-tr2-seed0-561110c6"
-    names = [run.resolve("cuda").name for run in (main("swmax", "tr2"), normed("joint"), normed("each"))]
+    _, *normed = experiment("batch-norm").runs()
+    names = [run.resolve("cuda").name for run in (main("swmax", "tr2"), *normed)]
     assert len(set(names)) == 3
 
 

@@ -8,7 +8,7 @@ from statistics import fmean
 from scalechannels.data.sizes import mean_inside
 from scalechannels.paper.claims.claim import FOVEATED, Checked, Claim, for_each, listed, need, need_curve
 from scalechannels.paper.experiments import experiment
-from scalechannels.paper.recipes import NETWORKS, ROOT2, ROOT4, TRAINED, main, mnist, normed, unnormed
+from scalechannels.paper.recipes import NETWORKS, ROOT2, ROOT4, TRAINED, main, mnist
 from scalechannels.paper.results import Results
 from scalechannels.training.config import NetworkName
 
@@ -111,7 +111,7 @@ def _few_conc(results: Results) -> Checked:
 
 
 def _norm_impairs(results: Results) -> Checked:
-    runs = {"without": unnormed(), "joint": normed("joint"), "each": normed("each")}
+    runs = dict(zip(("without", "joint", "each"), experiment("batch-norm").runs(), strict=True))
     means = {label: mean_inside(need(results, run).accuracies, 1, 4) for label, run in runs.items()}
     return max(means["joint"], means["each"]) < means["without"], f"[1,4]: {listed(means)}"
 

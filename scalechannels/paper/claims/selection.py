@@ -7,7 +7,8 @@ from itertools import combinations
 from statistics import correlation, fmean, linear_regression
 
 from scalechannels.paper.claims.claim import FOVEATED, Checked, Claim, for_each, listed, need
-from scalechannels.paper.recipes import EQUAL_BLUR, NETWORKS, SINGLE, Curve, Train, mnist, scales_of
+from scalechannels.paper.experiments import Curve, experiment
+from scalechannels.paper.recipes import NETWORKS, SINGLE, Train, mnist, scales_of
 from scalechannels.paper.results import NotEnoughRunsError, Result, Results
 from scalechannels.training.config import NetworkName
 
@@ -80,7 +81,7 @@ def _biased(results: Results) -> Checked:
 
 def _equalised(results: Results) -> Checked:
     plain = _mean_bias(results, "fovmax")
-    equalised = fmean(bias(need(results, mnist("fovmax", train, blur=EQUAL_BLUR))) for train in SINGLE)
+    equalised = fmean(bias(need(results, run)) for run in experiment("equal-blur").runs(1))
     return equalised - 1 < (plain - 1) / 2, f"{plain:.2f} becomes {equalised:.2f} (1 is no bias)"
 
 

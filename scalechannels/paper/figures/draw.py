@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scalechannels.files import atomic_path
-from scalechannels.paper.experiments import EXPERIMENTS, experiment
+from scalechannels.paper.experiments import EXPERIMENTS, Experiment, experiment
 from scalechannels.paper.figures.image_files import FILES
 from scalechannels.paper.figures.images import cifar_figure, code_figure, mnist_figure, windows_figure
 from scalechannels.paper.figures.panels import draw_curves, draw_selection
-from scalechannels.paper.recipes import Experiment
 from scalechannels.paper.results import PICTURES, Results
 from scalechannels.report.theme import INK, PANEL, SOFT
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.files import atomic_path
-from scalechannels.paper.recipes import Experiment
+from scalechannels.paper.experiments import Experiment
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,7 +6,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
-from scalechannels.paper.recipes import Curve, Experiment, Panel, scales_of
+from scalechannels.paper.experiments import Curve, Experiment, Panel
+from scalechannels.paper.recipes import scales_of
 from scalechannels.paper.results import Results
 from scalechannels.paper.tables import curve_means
 from scalechannels.report.theme import FIRST, INK, LINE, PANEL, SECOND, SOFT, bare, cell_ticks, size_axis
