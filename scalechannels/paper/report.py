@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from scalechannels.data.sizes import RANGES
 from scalechannels.paper.claims.verdicts import failed, verdicts
 from scalechannels.paper.comparisons import CIFAR_OVER, OVER, cifar_comparisons, comparisons
 from scalechannels.paper.document import Progress
 from scalechannels.paper.experiments import EXPERIMENTS, OURS, Experiment, experiment
 from scalechannels.paper.figures.draw import IMAGES, draw_panels, with_pictures
-from scalechannels.paper.published import COLUMNS, RANKINGS
-from scalechannels.paper.recipes import NETWORKS
+from scalechannels.paper.published import RANKINGS
+from scalechannels.paper.recipes import NETWORKS, scales_of
 from scalechannels.paper.results import Result, Results
 from scalechannels.paper.table_text import (
     CIFAR_TITLE,
@@ -25,7 +26,7 @@ from scalechannels.paper.table_text import (
     main_cell,
     ranking_rows,
 )
-from scalechannels.paper.tables import TableRow, channels, main_table, ranking
+from scalechannels.paper.tables import TableRow, main_table, ranking
 from scalechannels.report.page import render
 from scalechannels.report.theme import svg
 
@@ -42,7 +43,7 @@ def report_page(results: Results) -> str:
         progress=Progress.of(results, (one for one in EXPERIMENTS if one.place != OURS)),
         checked=verdicts(results),
         failed=failed(results),
-        columns=COLUMNS,
+        columns=RANGES,
         rows=[(row, _main_cells(row)) for row in main_table(results)],
         ranking_heads=RANKING_HEADS,
         rankings=[(experiment(id), ranking_rows(ranking(results, id))) for id in RANKINGS],
@@ -57,7 +58,7 @@ def report_page(results: Results) -> str:
 def _main_cells(row: TableRow) -> list[Cell]:
     """Ours, and below it the paper's value with the difference."""
     cells = []
-    for column in COLUMNS:
+    for column in RANGES:
         ours, paper, difference = main_cell(row, column)
         below = "" if row.paper is None else f"{paper} ({difference})" if row.ours else paper
         cells.append((ours, below))
@@ -111,7 +112,7 @@ def costs(found: Iterable[Result]) -> list[list[str]]:
     groups: dict[tuple[str, str, int, int], list[Result]] = {}
     for result in found:
         network, data = result.config.network.name, result.config.data.name
-        key = (network, data, channels(result.config), int(result.values["parameters"]))
+        key = (network, data, len(scales_of(result.config)), int(result.values["parameters"]))
         groups.setdefault(key, []).append(result)
     return [
         [

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Literal
 
+from scalechannels.data.sizes import RANGES
 from scalechannels.paper.comparisons import (
     CIFAR_OVER,
     OVER,
@@ -17,7 +18,6 @@ from scalechannels.paper.comparisons import (
 )
 from scalechannels.paper.experiments import Experiment, experiment
 from scalechannels.paper.paired import Paired
-from scalechannels.paper.published import COLUMNS
 from scalechannels.paper.results import Results
 from scalechannels.paper.tables import (
     Mean,
@@ -98,25 +98,25 @@ def _main_markdown(rows: Sequence[TableRow]) -> str:
         return ours if row.paper is None else f"{ours} ({paper}, {difference})"
 
     body = [
-        [row.label + _mark(row), str(row.seeds), *(cell(row, column) for column in COLUMNS)] for row in rows
+        [row.label + _mark(row), str(row.seeds), *(cell(row, column) for column in RANGES)] for row in rows
     ]
     note = (
         "Each cell: our mean ± standard deviation over seeds (the paper's value, the difference). "
         "(ours): a network that the paper does not have."
     )
-    return markdown(["", "seeds", *COLUMNS], body) + f"\n\n{note}"
+    return markdown(["", "seeds", *RANGES], body) + f"\n\n{note}"
 
 
 def _main_plain(rows: Sequence[TableRow]) -> str:
     width = max((len(row.label) + 1 for row in rows), default=0)
     lines = [
-        " " * width + "".join(f"{column:^28}" for column in COLUMNS),
-        " " * width + f"{'ours':>14}{'paper':>7}{'diff':>7}" * len(COLUMNS),
+        " " * width + "".join(f"{column:^28}" for column in RANGES),
+        " " * width + f"{'ours':>14}{'paper':>7}{'diff':>7}" * len(RANGES),
     ]
     for before, row in zip([None, *rows], rows, strict=False):
         if before is not None and before.title != row.title:
             lines.append("")
-        cells = (main_cell(row, column) for column in COLUMNS)
+        cells = (main_cell(row, column) for column in RANGES)
         numbers = "".join(f"{ours:>14}{paper:>7}{difference:>7}" for ours, paper, difference in cells)
         lines.append(f"{row.label:<{width}}{numbers}{_mark(row)}")
     lines += [

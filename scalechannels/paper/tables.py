@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from scalechannels.data.sizes import RANGES, mean_inside
 from scalechannels.paper.experiments import Curve, Experiment, Panel, experiment
-from scalechannels.paper.published import COLUMNS, RANKINGS, TABLE1, TABLE1_MEANS
+from scalechannels.paper.published import RANKINGS, TABLE1
 from scalechannels.paper.recipes import NETWORKS, SINGLE, scales_of
 from scalechannels.paper.results import Result, Results
 from scalechannels.training.config import NetworkName, RunConfig
@@ -85,19 +85,18 @@ def _rows(results: Results, panel: Panel, source: Source) -> list[TableRow]:
     def row(train: str, config: RunConfig, seeds: Sequence[Sequence[Result]]) -> TableRow:
         """From, for each seed, the results whose means it averages."""
         name = config.network.name
-        published = TABLE1_MEANS.get(name) if train == "mean" else TABLE1.get((name, train))  # type: ignore
         ours = {
             column: mean_of([statistics.fmean(range_mean(r, column) for r in seed) for seed in seeds])
-            for column in (COLUMNS if seeds else ())
+            for column in (RANGES if seeds else ())
         }
         return TableRow(
             name,
             panel.title,
             train,
-            channels(config),
+            len(scales_of(config)),
             len(seeds),
             ours,
-            dict(zip(COLUMNS, published, strict=True)) if published and source == "paper" else None,
+            TABLE1[name, train] if source == "paper" else None,
             source,
             max(0, wanted - len(seeds)),
         )
@@ -112,11 +111,6 @@ def _rows(results: Results, panel: Panel, source: Source) -> list[TableRow]:
     return rows
 
 
-def channels(config: RunConfig) -> int:
-    """How many scale channels a network has."""
-    return len(scales_of(config))
-
-
 def as_json(rows: Iterable[TableRow]) -> list[dict[str, Any]]:
     """The rows as plain values; None where there is no result, or no value of the paper."""
     return [
@@ -125,8 +119,8 @@ def as_json(rows: Iterable[TableRow]) -> list[dict[str, Any]]:
             "train": row.train,
             "channels": row.channels,
             "seeds": row.seeds,
-            **{column: _rounded(row.ours[column].mean if row.ours else None) for column in COLUMNS},
-            "std": {column: _rounded(row.ours[column].std if row.ours else None) for column in COLUMNS},
+            **{column: _rounded(row.ours[column].mean if row.ours else None) for column in RANGES},
+            "std": {column: _rounded(row.ours[column].std if row.ours else None) for column in RANGES},
             "paper": row.paper,
             "source": row.source,
         }
@@ -166,7 +160,7 @@ def ranking(results: Results, id: str) -> list[RankRow]:
             ours.get(name),
             order.index(name) + 1 if name in order else None,
         )
-        for place, (name, value) in enumerate(RANKINGS[id], 1)
+        for place, (name, value) in enumerate(RANKINGS[id].items(), 1)
     ]
 
 

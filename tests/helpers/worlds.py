@@ -19,10 +19,10 @@ from scalechannels.training.config import RunConfig
 def as_published(run: RunConfig, size: float) -> float:
     """Accuracies whose means over ranges are those of table 1, and flat in between."""
     train = "tr" + "".join(f"{end:g}" for end in run.data.sizes)
-    row = TABLE1.get((run.network.name, train))  # type: ignore[arg-type]
+    row = TABLE1.get((run.network.name, train))
     if row is None:
         return 50.0
-    small, middle, large, wide, all_ = row
+    small, middle, large, wide, all_ = row.values()
     at_1, at_4 = 5 * small + 9 * middle - 13 * wide, 13 * wide + 5 * large - 17 * all_
     if size < 0.99:
         accuracy = (5 * small - at_1) / 4
