@@ -1,61 +1,16 @@
-"""What a claim of the paper is: a check on results that can fail.
-
-Law: a claim holds, does not hold, or there are not enough runs to decide; it says what was measured. Limit:
-thresholds are ours where the paper has only words; each is in its statement.
-"""
+"""What checks of claims have in common: what they say, and the results that they need."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import partial
-from typing import Literal
+from collections.abc import Mapping
 
 from scalechannels.paper.experiments import experiment
-from scalechannels.paper.recipes import NETWORKS
 from scalechannels.paper.results import NotEnoughRunsError, Result, Results
 from scalechannels.paper.tables import curve_means
-from scalechannels.training.config import NetworkName, RunConfig
+from scalechannels.training.config import RunConfig
 
-State = Literal["holds", "does not hold", "not enough runs"]
 Checked = tuple[bool, str]
 """Whether a claim holds, and what was measured."""
-FOVEATED: tuple[NetworkName, ...] = ("fovavg", "fovmax")
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """How a claim does on results."""
-
-    state: State
-    measured: str
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A statement of the paper, where it stands, and its check."""
-
-    id: str
-    statement: str
-    place: str
-    check: Callable[[Results], Checked]
-
-    def verdict(self, results: Results) -> Verdict:
-        try:
-            holds, measured = self.check(results)
-        except NotEnoughRunsError as error:
-            return Verdict("not enough runs", str(error))
-        return Verdict("holds" if holds else "does not hold", measured)
-
-
-def for_each(
-    networks: Iterable[NetworkName], id: str, statement: str, place: str, check: Callable[..., Checked]
-) -> tuple[Claim, ...]:
-    """The same claim about several networks: {} in the statement is the network's name."""
-    return tuple(
-        Claim(f"{id}-{name}", statement.format(NETWORKS[name]), place, partial(check, network=name))
-        for name in networks
-    )
 
 
 def listed(values: Mapping[str, float]) -> str:
