@@ -102,7 +102,7 @@ def reproduce(
     """
     import torch
 
-    from scalechannels.paper.figures.image_files import make_pictures
+    from scalechannels.paper.figures.images import make_pictures
 
     say = say or _say
     began = time.perf_counter()

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from scalechannels.report.theme import FIRST, INK, LINE, PANEL, SECOND, SOFT, bare, cell_ticks, size_axis
+from scalechannels.report.theme import (
+    FIRST,
+    INK,
+    LINE,
+    SECOND,
+    SOFT,
+    bare,
+    blank,
+    cell_ticks,
+    named,
+    size_axis,
+)
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLOURS = (FIRST, SECOND)
@@ -32,13 +42,13 @@ def accuracy_curves(
     """
     if not 1 <= len(columns) <= len(COLOURS):
         raise ValueError(f"one or two curves fit into this picture, got {list(columns)}")
-    figure, axes = _picture(4.2)
+    figure = blank(7.2, 4.2)
+    axes = figure.subplots()
     tested = sorted({size for column in columns.values() for size in column})
     size_axis(axes, tested)
-    axes.set_xlabel(f"size of the {objects} in the test", color=SOFT)
+    named(axes, f"size of the {objects} in the test", "accuracy")
     axes.set_ylim(0, 104)
     axes.set_yticks(range(0, 101, 20), [f"{value} %" for value in range(0, 101, 20)])
-    axes.set_ylabel("accuracy", color=SOFT)
     axes.grid(axis="y", color=LINE, linewidth=1)
     axes.axhline(guessing, color=SOFT, linewidth=1, linestyle=(0, (1, 3)))
     # Below the line where there is room, since curves come from above.
@@ -84,7 +94,8 @@ def selection_picture(
 
     if len(shares) != len(sizes) or any(len(row) != len(scales) for row in shares):
         raise ValueError(f"one share for each of {len(sizes)} sizes and {len(scales)} channels is needed")
-    figure, axes = _picture(6.0)
+    figure = blank(7.2, 6.0)
+    axes = figure.subplots()
     strongest = max(max(row) for row in shares)
     for column, row in enumerate(shares):
         for channel, share in enumerate(row):
@@ -96,14 +107,6 @@ def selection_picture(
     axes.set_ylim(-0.5, len(scales) - 0.5)
     cell_ticks(axes.xaxis, sizes)
     cell_ticks(axes.yaxis, scales)
-    axes.set_xlabel(across, color=SOFT)
-    axes.set_ylabel(upwards, color=SOFT)
+    named(axes, across, upwards)
     bare(axes)
     return figure
-
-
-def _picture(height: float) -> tuple[Figure, Axes]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, height), facecolor=PANEL, layout="constrained")
-    return figure, figure.add_subplot(facecolor=PANEL)

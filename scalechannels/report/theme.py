@@ -36,6 +36,20 @@ def fraction(size: float) -> str:
     return named.get(size, f"{size:.3g}")
 
 
+def blank(width: float, height: float) -> Figure:
+    """An empty picture of so many inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), facecolor=PANEL, layout="constrained")
+
+
+def named(axes: Axes, across: str, upwards: str) -> None:
+    """What the two axes of a plot show."""
+    axes.set_facecolor(PANEL)
+    axes.set_xlabel(across, color=SOFT)
+    axes.set_ylabel(upwards, color=SOFT)
+
+
 def bare(axes: Axes, labelsize: float = 11, pad: float = 6) -> None:
     """No frame and no tick marks, only the text of the ticks."""
     axes.tick_params(length=0, labelcolor=INK, labelsize=labelsize, pad=pad)

@@ -7,32 +7,43 @@ are not drawn, since it gives no numbers for them.
 from __future__ import annotations
 
 import string
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
+from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.files import atomic_path
-from scalechannels.paper.experiments import EXPERIMENTS, Experiment, experiment
-from scalechannels.paper.figures.image_files import FILES
-from scalechannels.paper.figures.images import cifar_figure, code_figure, mnist_figure, windows_figure
-from scalechannels.paper.figures.panels import draw_curves, draw_selection
+from scalechannels.paper.experiments import EXPERIMENTS, Curve, Experiment, Panel, experiment
+from scalechannels.paper.figures.images import IMAGES
+from scalechannels.paper.recipes import scales_of
 from scalechannels.paper.results import PICTURES, Results
-from scalechannels.report.theme import INK, PANEL, SOFT
+from scalechannels.paper.tables import curve_means
+from scalechannels.report.theme import (
+    FIRST,
+    INK,
+    LINE,
+    PANEL,
+    SECOND,
+    SOFT,
+    bare,
+    blank,
+    cell_ticks,
+    named,
+    size_axis,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-IMAGES: dict[str, Callable[[Path], Figure]] = {
-    "figure2": windows_figure,
-    "figure3": code_figure,
-    "figure4": mnist_figure,
-    "figure14": cifar_figure,
-}
-PANELS = {"curves": draw_curves, "samples": draw_curves, "selection": draw_selection}
-"""What draws a panel of each kind of figure (`Renderer`)."""
 PANEL_SIZE = (4.6, 3.3)
 """Inches."""
+COLOURS = (FIRST, SECOND, "#2a9d5b", "#9b59b6", "#8a7f5c", "#c0392b")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+DASHED = (0, (4, 2))
+GREY = (DASHED, (0, (1, 1.2)), (0, (7, 2, 1.5, 2)))
+"""Curves to compare with are told apart by their dashes."""
 
 
 def with_pictures() -> list[Experiment]:
@@ -46,10 +57,7 @@ def draw(id: str, results: Results) -> Figure:
     if id in IMAGES:
         return _image(one, results)
     across = 3 if len(one.panels) == 3 else min(2, len(one.panels))
-    figure, plots = _panels(-(-len(one.panels) // across), across)
-    for place, axes in enumerate(plots[: len(one.panels)]):
-        _draw_panel(axes, results, one, place)
-    return figure
+    return _arranged(results, one, range(len(one.panels)), across)
 
 
 def draw_panels(id: str, results: Results) -> list[Figure]:
@@ -57,12 +65,7 @@ def draw_panels(id: str, results: Results) -> list[Figure]:
     one = _figure_of(id)
     if id in IMAGES:
         return [_image(one, results)]
-    figures = []
-    for place in range(len(one.panels)):
-        figure, (axes,) = _panels(1, 1)
-        _draw_panel(axes, results, one, place)
-        figures.append(figure)
-    return figures
+    return [_arranged(results, one, [place], 1) for place in range(len(one.panels))]
 
 
 def save(figure: Figure, path: Path) -> list[Path]:
@@ -86,26 +89,128 @@ def _figure_of(id: str) -> Experiment:
     return one
 
 
-def _panels(down: int, across: int) -> tuple[Figure, list[Axes]]:
-    from matplotlib.figure import Figure
-
-    width, height = PANEL_SIZE
-    figure = Figure(figsize=(width * across, height * down), facecolor=PANEL, layout="constrained")
-    return figure, list(figure.subplots(down, across, squeeze=False).flat)
-
-
-def _draw_panel(axes: Axes, results: Results, one: Experiment, place: int) -> None:
-    PANELS[one.renderer](axes, results, one, one.panels[place])
-    letter = f"({string.ascii_lowercase[place]}) " if len(one.panels) > 1 else ""
-    axes.set_title(letter + one.panels[place].title, color=INK, fontsize=10.5)
+def _arranged(results: Results, one: Experiment, places: Sequence[int], across: int) -> Figure:
+    """A figure of some panels, so many beside each other."""
+    down = -(-len(places) // across)
+    figure = blank(PANEL_SIZE[0] * across, PANEL_SIZE[1] * down)
+    plots = figure.subplots(down, across, squeeze=False).flat
+    for place, axes in zip(places, plots, strict=False):
+        PANELS[one.renderer](axes, results, one, one.panels[place])
+        letter = f"({string.ascii_lowercase[place]}) " if len(one.panels) > 1 else ""
+        axes.set_title(letter + one.panels[place].title, color=INK, fontsize=10.5)
+    return figure
 
 
 def _image(one: Experiment, results: Results) -> Figure:
-    from matplotlib.figure import Figure
-
-    path = results.folder.parent / PICTURES / FILES[one.id]
+    file, drawn = IMAGES[one.id]
+    path = results.folder.parent / PICTURES / file
     if path.exists():
-        return IMAGES[one.id](path)
-    figure = Figure(figsize=(6.0, 1.5), facecolor=PANEL)
+        return drawn(path)
+    figure = blank(6.0, 1.5)
     figure.text(0.5, 0.5, f"not made yet: scalechannels reproduce {one.id}", color=SOFT, ha="center")
     return figure
+
+
+def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> None:
+    """Accuracy against the size of the test or the number of samples; the legend names what is missing."""
+    if one.renderer == "samples":
+        across = "number of training samples"
+        _sample_axis(axes, panel)
+    elif panel.curves[0].configs[0].data.name == "cifar10":
+        across = "scale factor of the test images"
+        size_axis(axes, CIFAR_SIZES)
+        axes.set_xlim(0.47, 2.13)
+    else:
+        across = "size of the test digits"
+        size_axis(axes, MNIST_SIZES)
+        axes.set_xlim(0.45, 8.9)
+    named(axes, across, "accuracy (%)")
+    low, high = panel.shown
+    axes.set_ylim(low - 0.02 * (high - low), high + 0.02 * (high - low))
+    axes.grid(color=LINE, linewidth=0.8)
+    axes.set_axisbelow(True)
+    drawn = [_draw(axes, results, one, curve, place) for place, curve in enumerate(panel.curves)]
+    if not any(drawn):
+        _no_results(axes)
+    legend = axes.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.2),  # below the axis: curves of this kind leave no corner free
+        ncols=3 if max(len(label) for label in axes.get_legend_handles_labels()[1]) < 12 else 2,
+        fontsize=8,
+        facecolor=PANEL,
+        edgecolor="none",
+        framealpha=0.8,
+        labelcolor=INK,
+        handlelength=2.4,
+    )
+    for text in legend.get_texts():
+        if text.get_text().endswith("(no result)"):
+            text.set_color(SOFT)
+
+
+def draw_selection(axes: Axes, results: Results, one: Experiment, panel: Panel) -> None:
+    """Test sizes across, channels upwards, darker where a channel gives more, the mean over seeds.
+
+    As in the paper, the grey levels of each histogram go from its smallest to its largest share.
+    """
+    (curve,) = panel.curves
+    found = [result.selection for result in results.of(curve)]
+    named(axes, "size of the test digits", "scale channel σ")
+    bare(axes, labelsize=9, pad=4)
+    if not found:
+        axes.set_xticks([])
+        axes.set_yticks([])
+        _no_results(axes)
+        return
+    sizes, scales = sorted(found[0]), scales_of(curve.configs[0])
+    shares = [
+        [fmean(seed[size][channel] for seed in found) for size in sizes] for channel in range(len(scales))
+    ]  # (channels, sizes)
+    axes.imshow(shares, cmap="gray_r", origin="lower", interpolation="nearest", aspect="auto")
+    cell_ticks(axes.xaxis, sizes)
+    cell_ticks(axes.yaxis, scales)
+
+
+def _no_results(axes: Axes) -> None:
+    axes.text(0.5, 0.5, "no results yet", color=SOFT, ha="center", va="center", transform=axes.transAxes)
+
+
+def _draw(axes: Axes, results: Results, one: Experiment, curve: Curve, place: int) -> bool:
+    means = curve_means(results, one, curve)
+    number = place if curve.colour is None else curve.colour
+    colour = SOFT if curve.reference else COLOURS[number]
+    if not means:
+        axes.plot([], [], color=colour, linewidth=1.2, alpha=0.5, label=f"{curve.label} (no result)")
+        return False
+    places = sorted(means)
+    values = [means[at].mean for at in places]
+    axes.plot(
+        places,
+        values,
+        color=colour,
+        marker="" if curve.reference else MARKERS[(place if curve.dashed else number) % len(MARKERS)],
+        markersize=3.5,
+        linewidth=1.4 if curve.reference else 1.8,
+        linestyle=GREY[number % len(GREY)] if curve.reference else DASHED if curve.dashed else "-",
+        label=curve.label,
+    )
+    spread = [means[at].std or 0.0 for at in places]
+    if any(spread):
+        below, above = (
+            [value + sign * std for value, std in zip(values, spread, strict=True)] for sign in (-1, 1)
+        )
+        axes.fill_between(places, below, above, color=colour, alpha=0.15, linewidth=0)
+    return True
+
+
+def _sample_axis(axes: Axes, panel: Panel) -> None:
+    counts = [config.data.samples or 0 for config in panel.curves[0].configs]
+    axes.set_xscale("log")
+    axes.set_xticks(counts, [f"{count:,}" for count in counts])
+    axes.minorticks_off()
+    axes.set_xlim(counts[0] / 1.2, counts[-1] * 1.2)
+    bare(axes, labelsize=9)
+
+
+PANELS = {"curves": draw_curves, "samples": draw_curves, "selection": draw_selection}
+"""What draws a panel of each kind of figure (`Renderer`)."""

@@ -1,32 +1,137 @@
 """Figures that show images: samples of the data, foveated windows, and a network's output code.
 
-Each is drawn from the file that `image_files` made for it.
+What they are drawn from is made once, from downloaded data and a trained network. It is kept as small files
+with the results, so that the figures can be drawn anywhere.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
-from scalechannels.paper.figures.image_files import read_strip
-from scalechannels.report.theme import INK, LINE, PANEL, SOFT, fraction, size_axis
+from scalechannels.files import atomic_path, write_text
+from scalechannels.paper.experiments import Experiment
+from scalechannels.report.theme import INK, LINE, PANEL, SOFT, blank, fraction, size_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from torch import Tensor
 
+MNIST_FILE, CIFAR_FILE, CODE_FILE = "mnist.png", "cifar10.png", "code.json"
+DIGIT = 1
+"""Which test digit is shown: the second one, a 2, as in the paper's illustration."""
+CIFAR_SHOWN = ("frog", "truck")
 CODE_SIZES = (1.0, 2.0, 4.0)
 """The sizes whose output codes are shown."""
 RINGS = ("#d1495b", "#edae49", "#2a9d5b", "#1f6fd0", "#9b59b6")
 """The colours of the windows σ = 1/2, 1, 2, 4 in the image; 8 is larger than the image."""
+WIDTH = 9.0
+"""Inches."""
+
+
+def make_pictures(
+    experiments: Sequence[Experiment],
+    runs: Path,
+    folder: Path,
+    device: str,
+    options: dict[str, Any],
+    say: Callable[[str], None],
+) -> None:
+    """Make what these experiments show and is not there yet."""
+    from scalechannels.data.pictures import as_shown
+
+    for experiment in experiments:
+        if experiment.id not in IMAGES or (path := folder / IMAGES[experiment.id][0]).exists():
+            continue
+        if path.name == MNIST_FILE:
+            write_strip(path, as_shown(mnist_samples(options.get("root"))))
+        elif path.name == CIFAR_FILE:
+            write_strip(path, cifar_samples(options.get("root")))
+        else:
+            write_code(path, experiment, runs, device, options)
+        say(f"  {path}")
+
+
+def mnist_samples(root: Path | None) -> Tensor:
+    """One digit at all 17 sizes: (1, 17, 1, 112, 112)."""
+    import torch
+
+    from scalechannels.data.mnist_large_scale import large_scale
+    from scalechannels.data.sources import load_mnist
+
+    digit = load_mnist(root).test_images[DIGIT : DIGIT + 1]
+    return torch.stack([large_scale(digit, size) for size in MNIST_SIZES], 1)
+
+
+def cifar_samples(root: Path | None) -> Tensor:
+    """A frog and a truck at nine factors: (2, 9, 3, 32, 32), 0 to 1."""
+    import torch
+
+    from scalechannels.data.rescaled_cifar10 import CLASSES, rescale_cifar10
+    from scalechannels.data.sources import load_cifar10
+
+    data = load_cifar10(root)
+    first = [int((data.test_labels == CLASSES.index(name)).nonzero()[0]) for name in CIFAR_SHOWN]
+    return torch.stack([rescale_cifar10(data.test_images[first], factor) for factor in CIFAR_SIZES], 1)
+
+
+def write_strip(path: Path, images: Tensor) -> None:
+    """Images (rows, columns, C, H, W), 0 to 1, side by side in one PNG, pixel for pixel."""
+    from PIL import Image
+
+    R, N, C, H, W = images.shape
+    pixels = images.permute(0, 3, 1, 4, 2).reshape(R * H, N * W, C)
+    bytes_ = (pixels.clamp(0, 1) * 255).round().byte().numpy()
+    with atomic_path(path) as temporary:
+        Image.fromarray(bytes_[..., 0] if C == 1 else bytes_).save(temporary, format="PNG", optimize=True)
+
+
+def read_strip(path: Path, side: int) -> Tensor:
+    """The images (rows, columns, C, side, side) of such a PNG, 0 to 1."""
+    import numpy as np
+    import torch
+    from PIL import Image
+
+    with Image.open(path) as image:
+        pixels = np.asarray(image)
+    pixels = pixels[..., None] if pixels.ndim == 2 else pixels
+    H, W, C = pixels.shape
+    tiles = torch.from_numpy(pixels.copy()).view(H // side, side, W // side, side, C)
+    return tiles.permute(0, 2, 4, 1, 3).float() / 255
+
+
+def write_code(path: Path, experiment: Experiment, runs: Path, device: str, options: dict[str, Any]) -> None:
+    """Every channel's logits of one digit at several sizes, by the experiment's network."""
+    import torch
+
+    from scalechannels.saving.saved_network import load
+    from scalechannels.training.fit import fit
+
+    (config,) = experiment.runs(1)
+    (run,) = fit([config], runs, device=device, **options)
+    network: Any = load(run.folder)
+    (images,) = mnist_samples(options.get("root"))  # (17, 1, 112, 112)
+    with torch.inference_mode():
+        found = network.explain(images)
+    assert found.channels is not None  # (17, S, K)
+    result = {
+        "run": run.config.name,
+        "scales": list(network.grid),
+        "sizes": list(MNIST_SIZES),
+        "winner": found.logits.argmax(1).tolist(),
+        "logits": [[[round(v, 4) for v in row] for row in image] for image in found.channels.tolist()],
+    }
+    write_text(path, json.dumps(result) + "\n")
 
 
 def mnist_figure(path: Path) -> Figure:
     """One digit at the 17 sizes, from 1/2 at the top left to 8 at the bottom right."""
     (images,) = read_strip(path, 112)  # (17, 1, 112, 112)
-    figure = _figure(2.5)
+    figure = blank(WIDTH, 2.5)
     plots = list(figure.subplots(2, 9).flat)
     for plot in plots:
         plot.set_axis_off()
@@ -39,7 +144,7 @@ def mnist_figure(path: Path) -> Figure:
 def cifar_figure(path: Path) -> Figure:
     """A frog and a truck at nine factors."""
     rows = read_strip(path, 32)  # (2, 9, 3, 32, 32)
-    figure = _figure(2.3)
+    figure = blank(WIDTH, 2.3)
     for row, line in zip(figure.subplots(2, 9), rows, strict=True):
         for plot, image, factor in zip(row, line, CIFAR_SIZES, strict=True):
             plot.set_axis_off()
@@ -58,7 +163,7 @@ def windows_figure(path: Path) -> Figure:
     digit = read_strip(path, 112)[0, MNIST_SIZES.index(2.0)]  # (1, 112, 112)
     grid = ScaleGrid(0.5, 8, ratio=2)
     windows = Foveate(grid)(digit[None])[0, :, 0]  # (S, 28, 28)
-    figure = _figure(2.1)
+    figure = blank(WIDTH, 2.1)
     plots = figure.subplots(1, 1 + len(grid), width_ratios=[1.35] + [1] * len(grid))
     for plot in plots:
         plot.set_axis_off()
@@ -78,7 +183,7 @@ def windows_figure(path: Path) -> Figure:
 def code_figure(path: Path) -> Figure:
     """The logit of the winning class in every channel, for one digit at three sizes."""
     code: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    figure = _figure(2.8)
+    figure = blank(WIDTH, 2.8)
     winner = max(set(code["winner"]), key=code["winner"].count)
     curves = {}
     for size in CODE_SIZES:
@@ -103,11 +208,14 @@ def code_figure(path: Path) -> Figure:
     return figure
 
 
-def _figure(height: float) -> Figure:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(9.0, height), facecolor=PANEL, layout="constrained")
-
-
 def _name(plot: Axes, size: float) -> None:
     plot.set_title(fraction(round(size, 3)), fontsize=8, color=SOFT, pad=3)
+
+
+IMAGES: dict[str, tuple[str, Callable[[Path], Figure]]] = {
+    "figure2": (MNIST_FILE, windows_figure),
+    "figure3": (CODE_FILE, code_figure),
+    "figure4": (MNIST_FILE, mnist_figure),
+    "figure14": (CIFAR_FILE, cifar_figure),
+}
+"""The file that each of these figures is drawn from, and what draws it."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from scalechannels.paper.experiments import experiment
-from scalechannels.paper.figures.image_files import make_pictures, read_strip, write_strip
+from scalechannels.paper.figures.images import make_pictures, read_strip, write_strip
 
 
 def test_a_strip_of_images_comes_back(tmp_path: Path) -> None:
