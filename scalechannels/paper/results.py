@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
-from scalechannels.files import atomic_path, json_text
+from scalechannels.files import json_text, write_text
 from scalechannels.paper.experiments import Curve
 from scalechannels.paper.recipes import seeded
+from scalechannels.report.text import accuracies
 from scalechannels.training.config import ResolvedRun, RunConfig
 
 if TYPE_CHECKING:
@@ -52,11 +53,7 @@ class Result:
     @property
     def accuracies(self) -> dict[float, float]:
         """Size to accuracy in per cent, for test sets of one size."""
-        return {
-            entry["size"]: entry["accuracy"]
-            for entry in self.values["evaluation"]["sizes"]
-            if not isinstance(entry["size"], list)
-        }
+        return accuracies(self.values["evaluation"]["sizes"])
 
     def accuracy_over(self, low: float, high: float) -> float | None:
         """The accuracy on the test set with all sizes of a range; None where it was not tested."""
@@ -210,8 +207,7 @@ def _check_errors(path: Path, entry: dict[str, Any]) -> None:
 
 def store_result(path: Path, values: dict[str, Any]) -> None:
     """Write a result without what is `NOT_KEPT`; of thousands of epochs a hundred stay, with the last one."""
-    with atomic_path(path) as temporary:
-        temporary.write_text(result_text(values), encoding="utf-8")
+    write_text(path, result_text(values))
 
 
 def result_text(values: dict[str, Any]) -> str:

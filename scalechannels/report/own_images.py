@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scalechannels.report.curves import accuracy_curves, selection_picture
 from scalechannels.report.page import render
+from scalechannels.report.text import accuracies
 from scalechannels.report.theme import fraction, svg
 from scalechannels.scales import QUARTER_OCTAVE
 
@@ -32,10 +33,7 @@ class Verdict(NamedTuple):
 
 def columns_of(result: Mapping[str, Any]) -> dict[str, dict[float, float]]:
     """Network → size → accuracy."""
-    return {
-        name: {entry["size"]: entry["accuracy"] for entry in run["evaluation"]["sizes"]}
-        for name, run in result["runs"].items()
-    }
+    return {name: accuracies(run["evaluation"]["sizes"]) for name, run in result["runs"].items()}
 
 
 def verdict(result: Mapping[str, Any]) -> Verdict:

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scalechannels.data.sizes import size_name
-from scalechannels.report.own_images import CHANNELS, PLAIN, columns_of
-from scalechannels.report.own_images_result import REPORT, write_report
+from scalechannels.files import atomic_path, write_text
+from scalechannels.report.own_images import (
+    CHANNELS,
+    PLAIN,
+    columns_of,
+    curves_of,
+    own_images_page,
+    verdict,
+)
 from scalechannels.training.config import ResolvedRun, RunConfig
+
+if TYPE_CHECKING:
+    from scalechannels.training.runs import Run
+
+REPORT, NUMBERS, CURVES = "report.html", "report.json", "accuracy.png"
+SHOWN = 2
+"""Test images in the report's pictures."""
+PICTURE = 168
+"""Pixels of such a picture's side."""
 
 
 def train_own_images(
@@ -30,7 +48,8 @@ def train_own_images(
     require_network(config.network.name)
     # Given to both runs, so that the report has the same sizes of both, whatever they were tested on before.
     options["sizes"] = options.get("sizes") or default_sizes(config.data)
-    say = print if int(os.environ.get("RANK", 0)) == 0 else _nothing
+    writes = int(os.environ.get("RANK", 0)) == 0  # of several processes, one speaks and writes
+    say = print if writes else lambda *_, **__: None
     wanted = config.resolve(torch.device(device).type)
     configs = {(PLAIN if wanted.network.name == "cnn" else CHANNELS): wanted}
     if compare and wanted.network.name != "cnn":
@@ -51,7 +70,7 @@ def train_own_images(
         if not done[name]:
             say(f"{name}: {run.result()['seconds']['training']:.0f} s", flush=True)
     folder = next(iter(runs.values())).folder
-    if say is print:
+    if writes:
         result = write_report(runs, folder)
         say(f"\n{_table(columns_of(result))}\n\n{result['verdict']}")
         say(f"The report: {folder / REPORT}")
@@ -70,21 +89,18 @@ def described(config: ResolvedRun) -> str:
     from scalechannels.scales import ScaleGrid
     from scalechannels.training.config.sections import FIELD
 
-    data, network = config.data, config.network
-    assert data.reduce is not None
+    images, network, own = config.data.own, config.network, config.training_scale
     assert network.window is not None
-    assert network.low is not None
-    assert network.high is not None
     grid = ScaleGrid(network.low, network.high, ratio=network.ratio)
-    own = config.training_scale
-    reduction = f", made {data.reduce} times smaller" if data.reduce > 1 else ""
+    reduction = f", made {images.reduce} times smaller" if images.reduce > 1 else ""
     seen = (
         f"no channels, one window of {FIELD * network.window} pixels"
         if network.name == "cnn"
         else f"{len(grid)} channels, from {grid.minimum / own:.3g} to {grid.maximum / own:.3g} times that "
         f"size, windows of {network.window} pixels"
     )
-    return f"{data.folder}: {data.colour} images{reduction}, objects of {data.object_size:g} pixels\n{seen}"
+    objects = f"objects of {images.object_size:g} pixels"
+    return f"{images.folder}: {images.colour} images{reduction}, {objects}\n{seen}"
 
 
 def _table(columns: Mapping[str, Mapping[float, float]]) -> str:
@@ -95,5 +111,78 @@ def _table(columns: Mapping[str, Mapping[float, float]]) -> str:
     return "\n".join(lines)
 
 
-def _nothing(*_: Any, **__: Any) -> None:
-    """What every process but the one that writes says."""
+def write_report(runs: dict[str, Run], folder: Path) -> dict[str, Any]:
+    """The report beside the first run, made of the runs' results; what it says."""
+    result = gathered(runs)
+    result["verdict"] = verdict(result).text
+    examples = _examples(next(iter(runs.values())).config)
+    text = own_images_page(result, examples, [str(run.folder) for run in runs.values()])
+    curves = curves_of(result, "Trained at one size, tested at others")
+    write_text(folder / NUMBERS, json.dumps(result, indent=1) + "\n")
+    with atomic_path(folder / CURVES) as path:
+        curves.savefig(path, format="png", dpi=110)
+    write_text(folder / REPORT, text)
+    return result
+
+
+def gathered(runs: dict[str, Run]) -> dict[str, Any]:
+    """All that the report says, from the results of runs on the same images."""
+    import torch
+
+    from scalechannels.backbones.sized import multiplications
+    from scalechannels.training.build import build_network
+    from scalechannels.training.config.own_images import factors
+    from scalechannels.training.datasets import open_data
+
+    first = next(iter(runs.values()))
+    config = first.config
+    data: Any = open_data(config.data, torch.device("cpu"))
+    results = {name: run.result() for name, run in runs.items()}
+    # Compared at the sizes that all were tested at; one may have further ones.
+    common = set.intersection(*(set(column) for column in columns_of({"runs": results}).values()))
+    for result in results.values():
+        evaluation = result["evaluation"]
+        kept = (entry for entry in evaluation["sizes"] if entry["size"] in common)
+        evaluation["sizes"] = sorted(kept, key=itemgetter("size"))
+    networks: dict[str, Any] = {
+        name: build_network(run.config, None, len(data.classes)) for name, run in runs.items()
+    }
+    seen = networks[next(iter(runs))]
+    tested = next(iter(results.values()))["evaluation"]["sizes"]
+    return {
+        "folder": config.data.folder,
+        "classes": list(data.classes),
+        "images": {
+            "learnt": len(data.learnt),
+            "kept": len(data.kept),
+            "tested": tested[0]["images"] if tested else 0,
+        },
+        "factors": list(factors(config.data)),
+        "grid": list(seen.grid),  # one scale alone for the plain CNN
+        "training_scale": config.training_scale,
+        "window": seen.backbone.window,
+        "multiplications": {
+            name: len(network.grid) * multiplications(network.backbone) for name, network in networks.items()
+        },
+        "runs": results,
+    }
+
+
+def _examples(config: ResolvedRun) -> list[tuple[Any, float]]:
+    """For each power of two, some test images one below the other, in the plain CNN's field."""
+    import torch
+
+    from scalechannels.data.frames import reduced, simulated
+    from scalechannels.training.datasets import open_data
+
+    data: Any = open_data(config.data, torch.device("cpu"))
+    kept = data.kept
+    spread = [round(k * (len(kept) - 1) / SHOWN) for k in range(SHOWN)]  # of different classes
+    shown = [reduced(kept[index][0], data.reduce) for index in spread]
+    smaller = max(1, data.field // PICTURE)
+    examples = []
+    for size in (0.25, 0.5, 1.0, 2.0, 4.0):
+        frames = [reduced(simulated(image, size, data.field), smaller) for image in shown]
+        stacked = torch.cat(frames, dim=1)  # (C, SHOWN·side, side)
+        examples.append((stacked[0] if len(stacked) == 1 else stacked, size))
+    return examples

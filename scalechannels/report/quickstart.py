@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scalechannels.data.sizes import inside
 from scalechannels.report.curves import accuracy_curves, selection_picture
 from scalechannels.report.page import render
+from scalechannels.report.text import accuracies
 from scalechannels.report.theme import fraction, svg
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def quickstart_page(
     """The whole page, from the quickstart's result, the scales of the channels, pictures, and run folders."""
     trained, results = result["trained"], result["evaluation"]
     channels, plain = results
-    columns = {name: {e["size"]: e["accuracy"] for e in entries} for name, entries in results.items()}
+    columns = {name: accuracies(entries) for name, entries in results.items()}
     sizes = sorted(columns[channels])
     expected = inside(sizes, 0.5, 4)
     selection = selection_picture(sizes, scales, [entry["selection"] for entry in results[channels]])
