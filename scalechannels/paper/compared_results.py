@@ -7,23 +7,17 @@ seeds. Limit: nothing tells whether two results are of the same images in the sa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from scalechannels.data.sizes import RANGES, inside
 from scalechannels.paper.paired import Paired, paired_difference
-from scalechannels.paper.recipes import SINGLE, TRAINED, Train, seeded
+from scalechannels.paper.recipes import seeded
 from scalechannels.paper.results import MOST_SEEDS, NotEnoughRunsError, Result, Results, known_results
 from scalechannels.training.config import RunConfig
 
 Size = float | tuple[float, float]
-
-
-def trained_on(config: RunConfig, trains: Sequence[Train] = SINGLE) -> tuple[RunConfig, ...]:
-    """The same network and training on other sizes: those whose mean is a row of table 1 by default."""
-    return tuple(replace(config, data=replace(config.data, sizes=TRAINED[train])) for train in trains)
 
 
 def compare(
@@ -36,7 +30,7 @@ def compare(
 ) -> Paired:
     """How much more accurate network `a` is than `b`, from the results of their runs.
 
-        compare("results", trained_on(main("fovlse", "tr1")), trained_on(main("fovavg", "tr1")), "[1,4]")
+        compare("results", [main("fovlse", "tr1")], [main("fovavg", "tr1")], "[1,4]")
 
     results   the folder, as for `known_results`
     a, b      each network's runs, one for each training set; what is compared are the means over these

@@ -12,7 +12,7 @@ import pytest
 from helpers.made_up import keep, wrong_of
 
 from scalechannels.data.sizes import MNIST_SIZES
-from scalechannels.paper.compared_results import Size, compare, trained_on
+from scalechannels.paper.compared_results import Size, compare
 from scalechannels.paper.paired import Paired, paired_difference
 from scalechannels.paper.recipes import SINGLE, better, cifar, few, main, seeded
 from scalechannels.paper.results import Results
@@ -79,11 +79,6 @@ def test_a_test_set_of_many_sizes(tmp_path: Path) -> None:
     assert found == paired_difference(right((a,), [(1.0, 4.0)]), right((b,), [(1.0, 4.0)]))
     with pytest.raises(ValueError, match=r"fovlse-.* not tested on a set with all sizes from 1 to 2"):
         compare(tmp_path, [a], [b], (1.0, 2.0))
-
-
-def test_trained_on_gives_the_rows_of_the_table() -> None:
-    assert trained_on(main("fovavg", "tr14")) == runs_of("fovavg")
-    assert trained_on(main("fovavg", "tr1"), ["tr14"]) == (main("fovavg", "tr14"),)
 
 
 def test_results_without_errors_are_named(tmp_path: Path) -> None:

@@ -1,6 +1,12 @@
-"""Experiments are data: they need no library that is slow to import."""
+"""Experiments are data: what an entry stands for; they need no library that is slow to import."""
 
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalechannels.paper.experiments import _read
+from scalechannels.paper.recipes import SAMPLES, few, mnist
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,3 +22,42 @@ def test_experiments_need_neither_torch_nor_the_command_line() -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert said.stdout.strip() == "[]"
+
+
+def entry(**panel: Any) -> dict[str, Any]:
+    return {"title": "Made up", "renderer": "curves", "panels": [panel]}
+
+
+def test_a_list_stands_for_several_and_names_are_filled_in() -> None:
+    curves = [
+        {"label": "{train}", "train": ["tr1", "tr4"], "colour": [1, 0]},
+        {"label": "one", "network": "cnn", "train": [[1.0, 2.0]]},
+    ]
+    made = _read(
+        "made-up", entry(title="{network}", recipe="mnist", network=["fovavg", "swmax"], curves=curves)
+    )
+    assert [panel.title for panel in made.panels] == ["FovAvg", "SWMax"]
+    first, second, own = made.panels[1].curves
+    assert (first.label, second.label, own.label) == ("tr1", "tr4", "one")
+    assert (first.colour, second.colour, own.colour) == (1, 0, None)
+    assert first.configs == (mnist("swmax", "tr1"),)
+    assert second.configs == (mnist("swmax", "tr4"),)
+    assert own.configs == (mnist("cnn", (1.0, 2.0)),)
+
+
+def test_a_curve_of_samples_has_a_run_for_each_number() -> None:
+    curves = [{"label": "a", "recipe": "few", "network": "cnn"}]
+    made = _read("made-up", {**entry(title="", curves=curves), "renderer": "samples"})
+    assert made.panels[0].curves[0].configs == tuple(few("cnn", count) for count in SAMPLES)
+
+
+def test_an_entry_with_a_mistake_is_refused() -> None:
+    curve = {"label": "a", "recipe": "mnist", "network": "cnn", "train": "tr1"}
+    with pytest.raises(ValueError, match=r"unknown option network\.ration; known in network: .*ratio"):
+        _read("made-up", entry(title="", curves=[{**curve, "ration": 2.0}]))
+    with pytest.raises(ValueError, match="shorter"):
+        _read("made-up", entry(title="", curves=[{**curve, "train": ["tr1", "tr2"], "colour": [0]}]))
+    with pytest.raises(KeyError, match="mnits"):
+        _read("made-up", entry(title="", curves=[{**curve, "recipe": "mnits"}]))
+    with pytest.raises(TypeError, match="captoin"):
+        _read("made-up", {**entry(title="", curves=[curve]), "captoin": ""})
