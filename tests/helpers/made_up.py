@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
-from scalechannels.paper.compared_results import Size
+from scalechannels.paper.comparisons import Size
 from scalechannels.paper.recipes import seeded
 from scalechannels.paper.results import Result
 from scalechannels.scales import ScaleGrid
