@@ -12,8 +12,11 @@ Outside its box a digit is exactly background.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import get_args
 
 import torch
@@ -21,7 +24,6 @@ from torch import Tensor
 
 from scalechannels.data.image_set import Split, require_split
 from scalechannels.data.pictures import BACKGROUND, GAIN, MIDDLE
-from scalechannels.data.stroke_templates import POINTS, SEGMENTS, TEMPLATES, template
 
 BOX = 28  # pixels of the unit square's side at scale 1
 # The edge is a smoothstep with the standard deviation of MNIST Large Scale's blur (7/8 pixel at scale 1).
@@ -29,6 +31,14 @@ BOX = 28  # pixels of the unit square's side at scale 1
 EDGE = 7 / 8 / BOX * math.sqrt(28)  # full width; a smoothstep of width 1 has variance 1/28
 EXTENT = 20 / BOX  # MNIST fits its digits into 20 of the 28 pixels
 TILE = 8  # pixels; images are rendered in tiles of this side
+SEGMENTS = 32  # line segments of every digit: at scale 8 the facets stay far below the edge's softness
+# For each class its ways of writing, each a list of curves. A curve is smooth through its points (x, y);
+# corners are where two curves meet. Written in a box of [-1, 1]²; the fit into the unit square comes last.
+TEMPLATES: list[list[list[list[list[float]]]]] = [
+    list(ways.values())
+    for ways in json.loads(Path(__file__).with_name("stroke_templates.json").read_text("utf-8")).values()
+]
+POINTS = max(sum(map(len, curves)) for ways in TEMPLATES for curves in ways)
 CLASSES = len(TEMPLATES)
 
 
@@ -192,6 +202,51 @@ def strokes(count: int, seed: int = 0, split: Split = "train", variation: float 
             segments[chosen] = torch.einsum("sep,npx->nsex", weights, points + 0.08 * jitter)
     half_widths = 0.054 + 0.025 * signed[:, 2]
     return Strokes(fit(deform(segments, signed[:, 3:16]), half_widths, signed[:, 16:24]), half_widths, labels)
+
+
+def catmull_rom(count: int, positions: Tensor) -> Tensor:
+    """Weights of `count` points that give a smooth curve through them at `positions` in [0, count - 1]."""
+    start = positions.floor().clamp(max=count - 2)
+    t = positions - start
+    rows = torch.zeros(len(positions), count + 2, dtype=torch.float64)
+    kernel = (-t + 2 * t**2 - t**3, 2 - 5 * t**2 + 3 * t**3, t + 4 * t**2 - 3 * t**3, t**3 - t**2)
+    for offset, weight in enumerate(kernel):
+        rows.scatter_(1, (start.long() + offset)[:, None], weight[:, None] / 2)
+    # The points beyond both ends continue the curve straight on: p[-1] = 2 p[0] - p[1].
+    inner = rows[:, 1:-1].clone()
+    inner[:, 0] += 2 * rows[:, 0]
+    inner[:, 1] -= rows[:, 0]
+    inner[:, -1] += 2 * rows[:, -1]
+    inner[:, -2] -= rows[:, -1]
+    return inner  # (positions, count)
+
+
+@cache
+def template(label: int, way: int) -> tuple[Tensor, Tensor]:
+    """Control points (P, 2) of one way to write a class, and the weights (SEGMENTS, 2, P) of segments' ends.
+
+    A Catmull-Rom curve is linear in its control points, so a whole set of jittered digits of one way is one
+    matrix product.
+    """
+    curves = [torch.tensor(curve, dtype=torch.float64) for curve in TEMPLATES[label][way]]
+    fine = [
+        catmull_rom(len(c), torch.linspace(0, len(c) - 1, 40 * len(c), dtype=torch.float64)) for c in curves
+    ]
+    lengths = [(w @ c).diff(dim=0).norm(dim=1).cumsum(0) for w, c in zip(fine, curves, strict=True)]
+    total = sum(float(length[-1]) for length in lengths)
+    shares = [max(1, round(SEGMENTS * float(length[-1]) / total)) for length in lengths]
+    shares[shares.index(max(shares))] += SEGMENTS - sum(shares)
+    weights = torch.zeros(SEGMENTS, 2, sum(map(len, curves)), dtype=torch.float64)
+    segment = point = 0
+    for curve, length, share in zip(curves, lengths, shares, strict=True):
+        # Segments of equal length, so that none is spent where the points happen to lie close.
+        wanted = torch.linspace(0, 1, share + 1, dtype=torch.float64) * length[-1]
+        positions = torch.searchsorted(length, wanted).clamp(max=len(length) - 1) / (len(length) - 1)
+        ends = catmull_rom(len(curve), positions.double() * (len(curve) - 1))
+        weights[segment : segment + share, 0, point : point + len(curve)] = ends[:-1]
+        weights[segment : segment + share, 1, point : point + len(curve)] = ends[1:]
+        segment, point = segment + share, point + len(curve)
+    return torch.cat(curves), weights
 
 
 def deform(segments: Tensor, amounts: Tensor) -> Tensor:

@@ -8,8 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from scalechannels.data.stroke_templates import SEGMENTS, TEMPLATES, catmull_rom, template
-from scalechannels.data.strokes import BACKGROUND, BOX, EDGE, Strokes, strokes
+from scalechannels.data.strokes import (
+    BACKGROUND,
+    BOX,
+    EDGE,
+    SEGMENTS,
+    TEMPLATES,
+    Strokes,
+    catmull_rom,
+    strokes,
+    template,
+)
 
 
 def slow_image(digit: Strokes, scale: float, size: int, centre: tuple[float, float]) -> Tensor:
