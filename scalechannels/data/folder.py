@@ -2,7 +2,7 @@
 
     photos/cat/1.png  photos/cat/2.jpg  photos/dog/holiday/3.webp   →   classes ("cat", "dog")
 
-Every file is decode once when the folder is read, so that a damaged one is known by name before any
+Every file is decoded once when the folder is read, so that a damaged one is known by name before any
 training starts. What is read of each file: see `pictures`.
 """
 
@@ -13,11 +13,12 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from scalechannels.data.image_set import require_one_of
 from scalechannels.data.pictures import (
     MAX_PIXELS,
     SUFFIXES,
@@ -49,7 +50,7 @@ class ImageFolder:
     labels: tuple[int, ...]
     grey: bool  # read as (1, H, W) instead of (3, H, W)
     skipped: tuple[tuple[Path, str], ...] = ()  # unreadable files, and why
-    sizes: tuple[tuple[int, int], ...] = ()  # height and width of each; empty where nothing was decode
+    sizes: tuple[tuple[int, int], ...] = ()  # height and width of each; empty where nothing was decoded
     max_pixels: int = MAX_PIXELS
 
     def __len__(self) -> int:
@@ -69,7 +70,7 @@ class ImageFolder:
     def split(self, fraction: float, seed: int = 0) -> tuple[ImageFolder, ImageFolder]:
         """Two disjoint folders, the first with `fraction` of every class (rounded, one image or more)."""
         if not 0 < fraction < 1:
-            raise ValueError(f"fraction must lie between 0 and 1, got {fraction}")
+            raise ValueError(f"fraction must lie between 0 and 1; got {fraction}")
         generator = torch.Generator().manual_seed(seed)
         first: list[int] = []
         second: list[int] = []
@@ -102,26 +103,25 @@ def image_folder(
     """Find and check the images below `root`, classes and files in the order of their names.
 
     colour: "auto" reads RGB unless every image is grey.
-    on_corrupt: "refuse" raises an error that names the unreadable files; "skip" leaves them out and warns.
+    on_corrupt: "refuse" raises an error that names the unreadable files; with "skip" they are reported and
+        skipped.
     max_pixels: files with more pixels count as unreadable.
     decode: False only lists the files, for a folder that was checked before; it needs a colour.
     """
     if not decode and (colour == "auto" or on_corrupt == "skip"):
         raise ValueError('decode=False needs colour="grey" or "rgb" and cannot skip unreadable files')
-    if colour not in get_args(Colour):
-        raise ValueError(f"colour must be one of {', '.join(get_args(Colour))}, got {colour!r}")
-    if on_corrupt not in get_args(OnCorrupt):
-        raise ValueError(f"on_corrupt must be one of {', '.join(get_args(OnCorrupt))}, got {on_corrupt!r}")
+    require_one_of(Colour, colour=colour)
+    require_one_of(OnCorrupt, on_corrupt=on_corrupt)
     root = Path(root)
     if not root.is_dir():
         raise NotADirectoryError(
-            f"{root} is not a folder; give one with a subfolder of images for each class"
+            f"'{root}' is not a folder; give one with a subfolder of images for each class"
         )
     folders = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
     if len(folders) < 2:
         found = f"only {folders[0].name!r}" if folders else "none"
         raise ValueError(
-            f"{root} needs a subfolder of images for each of two or more classes; it has {found}"
+            f"'{root}' needs a subfolder of images for each of two or more classes; it has {found}"
         )
 
     listed = [(path, label) for label, folder in enumerate(folders) for path in image_files(folder)]
@@ -136,15 +136,15 @@ def image_folder(
         names = "\n".join(f"  {path.relative_to(root)}: {reason}" for path, reason in skipped)
         if on_corrupt == "refuse":
             raise CorruptImagesError(
-                f"{len(skipped)} file(s) in {root} cannot be read:\n{names}\n"
-                'Fix or remove them, or leave them out (on_corrupt="skip", or --skip-corrupt).'
+                f"{len(skipped)} file(s) in '{root}' cannot be read:\n{names}\n"
+                'Fix or remove them, or skip them (on_corrupt="skip", or --skip-corrupt).'
             )
-        warnings.warn(f"{len(skipped)} unreadable file(s) in {root} are left out:\n{names}", stacklevel=2)
+        warnings.warn(f"{len(skipped)} unreadable file(s) in '{root}' are skipped:\n{names}", stacklevel=2)
     if cut := [path for path, found in checked.items() if found.cut]:
         names = ", ".join(str(path.relative_to(root)) for path in cut[:NAMED])
         more = f" and {len(cut) - NAMED} more" if len(cut) > NAMED else ""
         warnings.warn(
-            f"{len(cut)} file(s) in {root} have 16 bits a colour and are read with 8, as Pillow reads no "
+            f"{len(cut)} file(s) in '{root}' have 16 bits a colour and are read with 8, as Pillow reads no "
             f"more (16 bits of grey are kept): {names}{more}",
             CutColoursWarning,
             stacklevel=2,
@@ -152,7 +152,7 @@ def image_folder(
     used = [(path, label) for path, label in listed if not decode or path in checked]
     paths, labels = tuple(path for path, _ in used), tuple(label for _, label in used)
     if empty := [folder.name for label, folder in enumerate(folders) if label not in labels]:
-        raise ValueError(f"no readable images ({', '.join(SUFFIXES)}) in {root} for {', '.join(empty)}")
+        raise ValueError(f"no readable images ({', '.join(SUFFIXES)}) in '{root}' for {', '.join(empty)}")
     return ImageFolder(
         root,
         tuple(folder.name for folder in folders),

@@ -40,7 +40,7 @@ def reduced(image: Tensor, factor: int) -> Tensor:
     Pixels are averaged by a triangle, and the centre stays the centre: nothing is moved by the rounding.
     """
     if factor < 1:
-        raise ValueError(f"images are reduced by a whole factor of 1 or more, got {factor}")
+        raise ValueError(f"the factor must be a whole number, 1 or more; got {factor}")
     if factor == 1:
         return image
     height, width = (-(-length // factor) for length in image.shape[1:])

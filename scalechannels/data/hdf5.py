@@ -73,13 +73,13 @@ def read(path: Path | str, splits: Iterable[Split] = SPLITS) -> dict[Split, Imag
 
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
+        raise FileNotFoundError(f"there is no file '{path}'")
     try:
         with h5py.File(path, "r") as file:
             return {split: _read_set(file, path, split) for split in splits}
     except OSError as error:
         raise OSError(
-            f"{path} is truncated, damaged or not an HDF5 file ({error}); fetch or make it again"
+            f"'{path}' is truncated, damaged or not an HDF5 file ({error}); fetch or make it again"
         ) from None
 
 
@@ -133,7 +133,7 @@ def _is_made(path: Path, recipe: str) -> bool:
     except OSError:
         return False  # truncated by others: made again
     if found != recipe:
-        raise ValueError(f"{path} was made by {found}, not by {recipe}; give another folder or remove it")
+        raise ValueError(f"'{path}' was made by {found}, not by {recipe}; give another folder or remove it")
     return True
 
 
@@ -141,15 +141,15 @@ def _read_set(file: Any, path: Path, split: Split) -> ImageSet:
     arrays = []
     for key in (f"x_{KEYS[split]}", f"y_{KEYS[split]}"):
         if key not in file:
-            raise ValueError(f"{path} has no /{key}; it has {', '.join(sorted(file)) or 'nothing'}")
+            raise ValueError(f"'{path}' has no /{key}; it has {', '.join(sorted(file)) or 'nothing'}")
         arrays.append(np.asarray(file[key][()]))
     images, labels = arrays[0].astype(np.float32, copy=False), arrays[1].reshape(-1)
     if images.ndim == 3 and images.shape[-1] == 1:
         images = images[None]  # the one sample that was stored without its axis
     if images.ndim != 4 or images.shape[-1] != 1:
-        raise ValueError(f"{path}: /x_{KEYS[split]} should be (n, H, W, 1), it is {arrays[0].shape}")
+        raise ValueError(f"'{path}': /x_{KEYS[split]} must be (n, H, W, 1); got {arrays[0].shape}")
     if len(labels) != len(images):
-        raise ValueError(f"{path}: {len(images)} images of {split} have {len(labels)} labels")
+        raise ValueError(f"'{path}': {len(images)} images of {split} have {len(labels)} labels")
     return ImageSet(
         torch.from_numpy(images).movedim(-1, 1).contiguous(),
         torch.from_numpy(labels.astype(np.int64)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -12,9 +12,11 @@ from torch.utils.data import TensorDataset
 Split = Literal["train", "validation", "test"]
 
 
-def require_split(split: str) -> None:
-    if split not in get_args(Split):
-        raise ValueError(f"a split is one of {', '.join(get_args(Split))}, got {split!r}")
+def require_one_of(choices: Any, **given: str) -> None:
+    """A clear error unless the given word, named by its keyword, is one of a Literal's."""
+    for name, word in given.items():
+        if word not in get_args(choices):
+            raise ValueError(f"{name} must be one of {', '.join(get_args(choices))}; got {word!r}")
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,11 @@ class ImageSet:
 
     def __post_init__(self) -> None:
         if self.images.ndim != 4:
-            raise ValueError(f"images (N, C, H, W) are needed, got the shape {tuple(self.images.shape)}")
+            raise ValueError(f"images must be (N, C, H, W); got the shape {tuple(self.images.shape)}")
         for name in ("labels", "scales"):
             shape = getattr(self, name).shape
             if shape != self.images.shape[:1]:
-                raise ValueError(f"one of {name} for each of {len(self.images)} images, got {tuple(shape)}")
+                raise ValueError(f"{name} must have the shape ({len(self.images)},); got {tuple(shape)}")
 
     def __len__(self) -> int:
         return len(self.images)

@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from scalechannels.data.banded import Banded
-from scalechannels.data.image_set import ImageSet, Split, require_split
+from scalechannels.data.image_set import ImageSet, Split, require_one_of
 from scalechannels.data.pictures import BACKGROUND, GAIN, MIDDLE
 from scalechannels.data.rescale import KERNEL_RADIUS, as_scales, full_precision, rescaling_matrices
 from scalechannels.data.sources import Mnist, load_mnist
@@ -55,14 +55,14 @@ class LargeScaleSpec:
     size: int = SIZE
 
     def __post_init__(self) -> None:
-        require_split(self.split)
+        require_one_of(Split, split=self.split)
         low, high = self.range
         if not 0 < low <= high < math.inf:
-            raise ValueError(f"a positive scale, or a range (low, high) of them, is needed, got {self.scale}")
+            raise ValueError(f"scale must be positive, or a range (low, high); got {self.scale}")
         if self.samples is not None and self.samples < 1:
-            raise ValueError(f"one sample or more is needed (or None for all), got {self.samples}")
+            raise ValueError(f"samples must be at least 1, or None for all; got {self.samples}")
         if self.size < 1:
-            raise ValueError(f"an image size of one pixel or more is needed, got {self.size}")
+            raise ValueError(f"size must be at least 1 pixel; got {self.size}")
 
     @property
     def range(self) -> tuple[float, float]:
@@ -123,9 +123,9 @@ def large_scale(
     Made `chunk` images at a time: few on a CPU, so that what is in between stays in its cache, many on a GPU.
     """
     if images.ndim != 3 or images.shape[-1] != images.shape[-2]:
-        raise ValueError(f"grey square images (N, n, n) are needed, got the shape {tuple(images.shape)}")
+        raise ValueError(f"images must be grey and square, (N, n, n); got the shape {tuple(images.shape)}")
     if size < 1:
-        raise ValueError(f"an image size of one pixel or more is needed, got {size}")
+        raise ValueError(f"size must be at least 1 pixel; got {size}")
     scales = as_scales(scale, len(images), images.device)
     shape = (len(images), size, size)
     if images.device.type == "cpu":

@@ -91,9 +91,9 @@ def png_path(path: Path | str) -> Path:
     """The path if a picture can have it; to be asked before work is done for the picture."""
     path = Path(path)
     if path.suffix.lower() != ".png":
-        raise ValueError(f"pictures are written as .png, got {path}")
+        raise ValueError(f"the name of a picture must end in .png; got '{path}'")
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file")
+        raise IsADirectoryError(f"'{path}' is a folder; give the name of a file")
     return path
 
 
@@ -127,7 +127,7 @@ def read_image(path: Path | str, *, grey: bool = False, max_pixels: int = MAX_PI
     if cut and not _warned_of_cut_colours:
         _warned_of_cut_colours = True  # a thousand files of one kind need one line
         warnings.warn(
-            f"{path} has 16 bits a colour and is read with 8, as Pillow reads no more (16 bits of grey are "
+            f"'{path}' has 16 bits a colour and is read with 8, as Pillow reads no more (16 bits of grey are "
             "kept); no other such file is named",
             CutColoursWarning,
             stacklevel=2,
@@ -141,7 +141,7 @@ def read(path: Path | str, grey: bool, max_pixels: int) -> tuple[Tensor, bool]:
         image, cut = decode(path, max_pixels)
         return to_tensor(image, grey), cut
     except UnreadableImageError as error:
-        raise UnreadableImageError(f"{path}: {error}") from None
+        raise UnreadableImageError(f"cannot read '{path}': {error}") from None
 
 
 def check_image(path: Path, max_pixels: int = MAX_PIXELS) -> Checked:
@@ -158,7 +158,7 @@ def decode(file: Path | str | IO[bytes], max_pixels: int = MAX_PIXELS) -> tuple[
 
     Every way in which that can fail becomes an UnreadableImageError.
     """
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     pillow_limit = Image.MAX_IMAGE_PIXELS
     raised = pillow_limit is not None and max_pixels > pillow_limit
@@ -182,8 +182,11 @@ def decode(file: Path | str | IO[bytes], max_pixels: int = MAX_PIXELS) -> tuple[
         ) from None
     except MemoryError:
         raise UnreadableImageError("not enough memory to decode it") from None
+    except UnidentifiedImageError:  # its text only names the file, which the caller does
+        raise UnreadableImageError("damaged, or not an image") from None
     except Exception as error:  # damaged files make Pillow's decoders raise almost anything
-        raise UnreadableImageError(f"damaged, or not an image ({type(error).__name__}: {error})") from None
+        reason = getattr(error, "strerror", None) or error  # of the system's errors, without the path
+        raise UnreadableImageError(f"damaged, or not an image ({reason})") from None
     finally:
         if raised:
             Image.MAX_IMAGE_PIXELS = pillow_limit

@@ -19,11 +19,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from scalechannels.data.image_set import require_one_of
 from scalechannels.sampling import inside
 
 Continuation = Literal["zero", "reflect", "border"]
@@ -47,10 +48,9 @@ def rescaling_matrices(
     antialias: bool = True,
 ) -> Tensor:
     """The matrix A of each factor in `scales` (S,), on their device: float64 (S, output_size, input_size)."""
-    if continuation not in get_args(Continuation):
-        raise ValueError(f"a continuation among {get_args(Continuation)} is needed, got {continuation!r}")
+    require_one_of(Continuation, continuation=continuation)
     if input_size < 1 or output_size < 1:
-        raise ValueError(f"sizes of one pixel or more are needed, got {input_size} and {output_size}")
+        raise ValueError(f"sizes must be at least 1 pixel; got {input_size} and {output_size}")
     smallest = require_scales(scales)
     kind: dict[str, Any] = {"dtype": torch.float64, "device": scales.device}
     s = scales.double()[:, None]  # (S, 1)
@@ -88,7 +88,7 @@ def rescale(
     kernel is kept, so values may leave the range of the input by some 10 %.
     """
     if images.ndim < 3 or images.shape[-1] != images.shape[-2]:
-        raise ValueError(f"square images (N, ..., n, n) are needed, got the shape {tuple(images.shape)}")
+        raise ValueError(f"images must be square, (N, ..., n, n); got the shape {tuple(images.shape)}")
     factors = as_scales(scales, len(images), images.device)
     size = images.shape[-1]
     matrices = rescaling_matrices(
@@ -107,7 +107,7 @@ def as_scales(scales: float | Tensor, count: int, device: torch.device | str) ->
         factors = factors[None]
     elif factors.shape != (count,):
         raise ValueError(
-            f"one scale, or one for each of {count} images, got the shape {tuple(factors.shape)}"
+            f"scales must be one, or one for each of {count} images; got the shape {tuple(factors.shape)}"
         )
     require_scales(factors)
     return factors
@@ -119,7 +119,7 @@ def require_scales(scales: Tensor) -> float:
         return 1.0
     smallest, largest = float(scales.min()), float(scales.max())
     if not (smallest > 0 and math.isfinite(largest)):
-        raise ValueError(f"scale factors have to be positive and finite, got {smallest} to {largest}")
+        raise ValueError(f"scale factors must be positive and finite; got {smallest} to {largest}")
     return smallest
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from scalechannels.data.image_set import ImageSet, Split, require_split
+from scalechannels.data.image_set import ImageSet, Split, require_one_of
 from scalechannels.data.rescale import as_scales, rescale
 from scalechannels.data.sources import Cifar10, load_cifar10
 
@@ -39,13 +39,13 @@ class RescaledCifar10Spec:
     hold_out: bool = False
 
     def __post_init__(self) -> None:
-        require_split(self.split)
+        require_one_of(Split, split=self.split)
         if self.split == "validation" and not self.hold_out:
             raise ValueError(
                 "validation images exist with hold_out=True only: without, they are training images"
             )
         if not SMALLEST <= self.factor <= LARGEST:
-            raise ValueError(f"a factor from {SMALLEST} to {LARGEST} is needed, got {self.factor}")
+            raise ValueError(f"factor must be from {SMALLEST} to {LARGEST}; got {self.factor}")
 
 
 class RescaledCifar10:
@@ -86,7 +86,7 @@ def rescale_cifar10(images: Tensor, factor: float | Tensor, *, chunk: int = 1000
     At the factor 1 they are the original pixels. Made `chunk` images at a time, which bounds the memory.
     """
     if images.ndim != 4 or images.shape[-1] != images.shape[-2]:
-        raise ValueError(f"square images (N, C, n, n) are needed, got the shape {tuple(images.shape)}")
+        raise ValueError(f"images must be square, (N, C, n, n); got the shape {tuple(images.shape)}")
     factors = as_scales(factor, len(images), images.device)
     result = torch.empty(images.shape, dtype=torch.float32, device=images.device)
     for start in range(0, len(images), chunk):

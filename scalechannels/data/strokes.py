@@ -22,7 +22,7 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from scalechannels.data.image_set import Split, require_split
+from scalechannels.data.image_set import Split, require_one_of
 from scalechannels.data.pictures import BACKGROUND, GAIN, MIDDLE
 
 BOX = 28  # pixels of the unit square's side at scale 1
@@ -74,14 +74,14 @@ class Strokes:
         count = len(self)
         scales = torch.as_tensor(scale, dtype=torch.float64).cpu().expand(count)  # (N,)
         if not bool((scales.isfinite() & (scales > 0)).all()):
-            raise ValueError(f"scale must be positive and finite, got {scale}")
+            raise ValueError(f"scale must be positive and finite; got {scale}")
         if size < 1:
-            raise ValueError(f"size must be at least 1 pixel, got {size}")
+            raise ValueError(f"size must be at least 1 pixel; got {size}")
         if centre is None:
             centre = torch.full((count, 2), (size - 1) / 2, dtype=torch.float64)
         if centre.shape != (count, 2):
             raise ValueError(
-                f"centre must have shape ({count}, 2), x and y for each digit, got {tuple(centre.shape)}"
+                f"centre must have shape ({count}, 2), x and y for each digit; got {tuple(centre.shape)}"
             )
         device = torch.device(device or "cpu")
         tiles = math.ceil(size / TILE)
@@ -178,13 +178,13 @@ def strokes(count: int, seed: int = 0, split: Split = "train", variation: float 
     variation: 1 is handwriting, 0 the bare templates (in their several ways of writing).
     """
     if count < 1:
-        raise ValueError(f"count must be at least 1, got {count}")
-    require_split(split)
+        raise ValueError(f"count must be at least 1; got {count}")
+    require_one_of(Split, split=split)
     # The CPU generator takes 32 bits, and streams must not wrap around into each other.
     if not 0 <= seed < 2**30:
-        raise ValueError(f"seed must be in [0, 2^30), got {seed}")
+        raise ValueError(f"seed must be in [0, 2^30); got {seed}")
     if not 0 <= variation <= 1:
-        raise ValueError(f"variation must be in [0, 1], got {variation}")
+        raise ValueError(f"variation must be in [0, 1]; got {variation}")
     generator = torch.Generator().manual_seed(3 * seed + get_args(Split).index(split))
     blocks = math.ceil(count / CLASSES)
     draws = torch.rand(blocks * CLASSES, 24 + 2 * POINTS, generator=generator, dtype=torch.float64)

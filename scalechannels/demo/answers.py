@@ -55,9 +55,9 @@ class Body:
         try:
             value = json.loads(self.content)
         except (ValueError, RecursionError):
-            raise BadRequestError("the body is no JSON") from None
+            raise BadRequestError("the body must be JSON") from None
         if not isinstance(value, dict):
-            raise BadRequestError("the body is a JSON object, such as {}")
+            raise BadRequestError("the body must be a JSON object, such as {}")
         return value
 
 
@@ -132,23 +132,23 @@ def _digit(given: dict[str, Any]) -> Tensor:
     except (binascii.Error, ValueError):
         content = b""
     if len(content) != SIDE * SIDE:
-        raise BadRequestError(f"digit is {SIDE}x{SIDE} bytes in base64")
+        raise BadRequestError(f"digit must be {SIDE}x{SIDE} bytes in base64")
     return torch.frombuffer(bytearray(content), dtype=torch.uint8).view(SIDE, SIDE)
 
 
 def _number(given: dict[str, Any], name: str, low: float, high: float) -> float:
     value = given.get(name)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
-        raise BadRequestError(f"{name} is a number from {low:g} to {high:g}")
+        raise BadRequestError(f"{name} must be a number from {low:g} to {high:g}")
     return float(value)
 
 
 def _strokes(given: dict[str, Any]) -> list[list[tuple[float, float]]]:
     strokes = given.get("strokes")
     if not isinstance(strokes, list) or len(strokes) > MAX_STROKES:
-        raise BadRequestError(f"strokes is a list of at most {MAX_STROKES} strokes")
+        raise BadRequestError(f"strokes must be a list of at most {MAX_STROKES} strokes")
     if not all(isinstance(stroke, list) for stroke in strokes) or sum(map(len, strokes)) > MAX_POINTS:
-        raise BadRequestError(f"a stroke is a list of points, at most {MAX_POINTS} in all")
+        raise BadRequestError(f"a stroke must be a list of points, at most {MAX_POINTS} in all")
     return [[_point(point) for point in stroke] for stroke in strokes if stroke]
 
 
@@ -159,7 +159,7 @@ def _point(given: Any) -> tuple[float, float]:
         or any(isinstance(side, bool) or not isinstance(side, (int, float)) for side in given)
         or not all(abs(side) <= 1e5 for side in given)  # which not-a-number is not either
     ):
-        raise BadRequestError("a point is [x, y], two numbers")
+        raise BadRequestError("a point must be [x, y], two numbers")
     return float(given[0]), float(given[1])
 
 

@@ -108,16 +108,16 @@ def open_looks(network: Path, plain: Path) -> Looks:
     for saved, wanted in ((shown, "centre"), (beside, "whole")):
         look = saved.network.look
         if look != wanted:
-            raise ValueError(f"{saved.folder} is {KINDS[look]}; the demo needs {KINDS[wanted]} here")
+            raise ValueError(f"'{saved.folder}' is {KINDS[look]}; the demo needs {KINDS[wanted]} here")
     return Looks(shown.network, beside.network, shown.sizes or ())
 
 
 def example(number: int, label: int | None = None) -> dict[str, Any]:
     """A built-in digit of the test split as pen strokes in a unit square: any, or one of a class."""
     if not 0 <= number < EXAMPLES:
-        raise ValueError(f"examples are numbered from 0 to below {EXAMPLES}, got {number}")
+        raise ValueError(f"number must be from 0 to {EXAMPLES - 1}; got {number}")
     if label is not None and not 0 <= label < CLASSES:
-        raise ValueError(f"digits are 0 to {CLASSES - 1}, got {label}")
+        raise ValueError(f"digit must be from 0 to {CLASSES - 1}; got {label}")
     digits = strokes(CLASSES, number, "test")  # ten consecutive digits hold each class once
     index = number % CLASSES if label is None else int((digits.labels == label).nonzero()[0, 0])
     lines: list[list[list[float]]] = []

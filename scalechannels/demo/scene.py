@@ -31,13 +31,13 @@ def open_detector(place: Path) -> Detect:
     shape = getattr(backbone, "channels", None), getattr(backbone, "classes", None)
     if shape != (1, classes):
         raise ValueError(
-            f"{place} holds no detector of digits: networks of grey images and {CLASSES} digits, with or "
+            f"'{place}' holds no detector of digits: networks of grey images and {CLASSES} digits, with or "
             f"without a background, are shown; this one takes {shape[0]} channels and has {shape[1]} classes"
         )
     try:
         return Detector(saved.network, background=saved.background, threshold=saved.threshold)
     except TypeError as error:
-        raise ValueError(f"{place} holds no detector of digits: {error}") from error
+        raise ValueError(f"'{place}' holds no detector of digits: {error}") from error
 
 
 def made_scene(detect: Detect, seed: int, background: Background) -> dict[str, Any]:

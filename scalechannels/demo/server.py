@@ -92,11 +92,12 @@ class Handler(BaseHTTPRequestHandler):
         if given is None or self.headers.get("Transfer-Encoding") is not None:
             raise self._unread(HTTPStatus.LENGTH_REQUIRED, "say how long the body is (Content-Length)")
         if not (given.isascii() and given.isdigit()) or len(given) > 15:
-            raise self._unread(HTTPStatus.BAD_REQUEST, "Content-Length is a whole number")
+            raise self._unread(HTTPStatus.BAD_REQUEST, "Content-Length must be a whole number")
         length = int(given)
         if length > limit:
             raise self._unread(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {limit:,} bytes are taken, got {length:,}"
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"the body must have at most {limit:,} bytes; got {length:,}",
             )
         content = self.rfile.read(length)
         if len(content) < length:

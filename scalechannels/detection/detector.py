@@ -83,7 +83,7 @@ class Detector:
         tile: int = TILE,
     ) -> None:
         if not 0 <= threshold < 1:
-            raise ValueError(f"the threshold is a probability from 0 to below 1, got {threshold}")
+            raise ValueError(f"the threshold must be a probability from 0 to below 1; got {threshold}")
         self.dense = DenseNetwork(network, tile=tile)
         if background is not None:
             background = _class(background)
@@ -140,16 +140,16 @@ class Detector:
     def _require_background(self, classes: int) -> None:
         if self.background is not None and self.background >= classes:
             raise ValueError(
-                f"the background is one of the network's {classes} classes, 0 to {classes - 1}, or None "
-                f"without one, got {self.background}"
+                f"the background must be one of the network's {classes} classes, 0 to {classes - 1}, or None "
+                f"without one; got {self.background}"
             )
 
     def _require_image(self, image: Tensor) -> None:
         if not isinstance(image, Tensor):
-            raise TypeError(f"the image is a torch.Tensor (C, H, W), got {type(image).__name__}")
+            raise TypeError(f"the image must be a torch.Tensor (C, H, W); got {type(image).__name__}")
         if image.ndim != 3 or 0 in image.shape:
             raise ValueError(
-                "pass one image (C, H, W) of at least one pixel at a time, "
+                "pass one image (C, H, W) of at least one pixel at a time; "
                 f"got the shape {tuple(image.shape)}"
             )
         require_images(image[None], stated(self.network.backbone, "channels"))
@@ -295,7 +295,7 @@ def _class(given: int) -> int:
             return number
     except TypeError:
         pass
-    raise ValueError(f"the background is a class, counted from 0, or None without one, got {given!r}")
+    raise ValueError(f"the background must be a class, counted from 0, or None without one; got {given!r}")
 
 
 def _at_points(scores: ChannelMap, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:

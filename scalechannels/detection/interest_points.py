@@ -46,11 +46,11 @@ def interest_points(
     interpolated by parabolas; images are halved from octave to octave, which costs a little accuracy.
     """
     if image.ndim != 3 or image.shape[0] != 1:
-        raise ValueError(f"one grey image (1, H, W) is needed, got the shape {tuple(image.shape)}")
+        raise ValueError(f"the image must be grey, (1, H, W); got the shape {tuple(image.shape)}")
     require_images(image[None])
     largest = min(image.shape[1:]) / 4 if largest is None else largest
     if not 0 < smallest < math.inf or not largest < math.inf:
-        raise ValueError(f"scales are positive and finite, got {smallest} and {largest}")
+        raise ValueError(f"scales must be positive and finite; got {smallest} and {largest}")
     found: list[Tensor] = []
     picture, spacing = image, 1  # every octave has half the pixels along a side
     inner = 0.0  # variance of the smoothing so far, in the octave's own pixels

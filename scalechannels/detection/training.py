@@ -22,6 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from scalechannels.backbones.paper import ConvBackbone
+from scalechannels.data.image_set import require_one_of
 from scalechannels.data.mnist_large_scale import MnistLargeScale, large_scale
 from scalechannels.data.strokes import BOX, strokes
 from scalechannels.detection.training_windows import PITCH, Digits, Looking, canvases, windows
@@ -46,8 +47,7 @@ COARSE = ScaleGrid(0.5, 2, ratio=2.0)
 
 def digits_of_one_size(data: Data = "both", root: Path | None = None, count: int = 50_000) -> Digits:
     """Digits of size 1 from the training splits."""
-    if data not in get_args(Data):
-        raise ValueError(f"data is one of {get_args(Data)}, got {data!r}")
+    require_one_of(Data, data=data)
     parts = []
     if data != "mnist":
         drawn = strokes(min(count, 20_000), 0, "train")
@@ -72,8 +72,7 @@ def train(
     report: int = 200,
 ) -> ScaleChannelNetwork:
     """A network of 11 classes, the background last, whose backbone learnt from `digits`."""
-    if kind not in get_args(Kind):
-        raise ValueError(f"kind is one of {get_args(Kind)}, got {kind!r}")
+    require_one_of(Kind, kind=kind)
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     backbone = ConvBackbone(features, classes=CLASSES + 1, hidden=hidden, batch_norm=kind != "swmax")

@@ -10,13 +10,14 @@ score peak in scale and in place.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from scalechannels.data.pictures import BACKGROUND
+from scalechannels.data.image_set import require_one_of
+from scalechannels.data.pictures import BACKGROUND, as_shown
 from scalechannels.data.strokes import BOX
 from scalechannels.sampling import grid_lattice
 
@@ -24,11 +25,8 @@ Looking = Literal["all scales", "one scale"]
 
 CELLS, PITCH = 5, 36  # a canvas has 5x5 places of 36 pixels, each with at most one digit of 28
 SIDE = CELLS * PITCH
-NO_OBJECT, OBJECT = (
-    0.45,
-    0.72,
-)  # overlap (IoU) up to which a window is background, and from which it is an object
-SPREAD = -2 * BACKGROUND  # from background to ink
+# Overlap (IoU) up to which a window is background, and from which it is an object.
+NO_OBJECT, OBJECT = 0.45, 0.72
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Digits:
     @classmethod
     def of(cls, images: Tensor, labels: Tensor) -> Digits:
         """From images (N, 1, 28, 28) with the values of MNIST Large Scale."""
-        return cls((images[:, 0] - BACKGROUND) / SPREAD, labels)
+        return cls(as_shown(images[:, 0]), labels)
 
     def __add__(self, other: Digits) -> Digits:
         return Digits(torch.cat((self.cover, other.cover)), torch.cat((self.labels, other.labels)))
@@ -118,8 +116,7 @@ def windows(
     to 0.45, and a mixture in between. looking: "one scale" has windows of scale 1 alone, as a plain CNN that
     slides over an image is trained.
     """
-    if looking not in get_args(Looking):
-        raise ValueError(f"looking is one of {get_args(Looking)}, got {looking!r}")
+    require_one_of(Looking, looking=looking)
     centres, octaves = look(made, each, generator)
     if looking == "one scale":
         octaves = torch.zeros_like(octaves)

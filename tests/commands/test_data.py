@@ -75,10 +75,10 @@ def test_show_a_folder_and_name_its_corrupt_files(here: Path, capsys: pytest.Cap
     ("words", "message"),
     [
         (("show", "storkes"), "error: 'storkes' is neither a folder nor one of strokes, scenes,"),
-        (("show", "strokes", "--out", "x.jpg"), "error: pictures are written as .png, got x.jpg"),
+        (("show", "strokes", "--out", "x.jpg"), "error: the name of a picture must end in .png; got 'x.jpg'"),
         (("show", "strokes", "--seed", "-1"), "error: seed must be in"),
-        (("show", "empty"), "error: empty needs a subfolder of images for each of two or more classes"),
-        (("generate", "mnist-large-scale", "--samples", "0"), "error: one sample or more is needed"),
+        (("show", "empty"), "error: 'empty' needs a subfolder of images for each of two or more classes"),
+        (("generate", "mnist-large-scale", "--samples", "0"), "error: samples must be at least 1"),
     ],
 )
 def test_expected_problems_end_with_one_line_and_code_1(

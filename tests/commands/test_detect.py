@@ -170,14 +170,14 @@ def test_large_images_and_bombs_are_refused_unless_allowed(
     bomb(Path("large.png"), 1200)
     assert run("large.png", "--network", "tiny", "--max-pixels", 1_000_000) == 1
     said = capsys.readouterr()
-    assert said.err.startswith("error: large.png: 1200 x 1200 pixels are more than 1,000,000")
+    assert said.err.startswith("error: cannot read 'large.png': 1200 x 1200 pixels are more than 1,000,000")
     assert "--max-pixels" in said.err
     assert not Path("large-detections.json").exists()
     assert run("large.png", "--network", "tiny", "--max-pixels", 2_000_000) == 0
     bomb(Path("bomb.png"), 20_000)
     assert run("bomb.png", "--network", "tiny") == 1
     said = capsys.readouterr()
-    assert "error: bomb.png: " in said.err
+    assert "error: cannot read 'bomb.png': " in said.err
     assert "--max-pixels" in said.err
     assert "Traceback" not in said.err
 
@@ -186,13 +186,13 @@ def test_large_images_and_bombs_are_refused_unless_allowed(
     ("words", "message"),
     [
         (("nowhere.png",), "nowhere.png does not exist"),
-        (("text.png",), "text.png: damaged, or not an image"),
+        (("text.png",), "text.png': damaged, or not an image"),
         (("tiny",), "tiny does not exist or is not a file"),
         (("a.png", "--json", "x.txt"), "--json takes a .json file, got x.txt"),
-        (("a.png", "--overlay", "x.jpg"), "pictures are written as .png, got x.jpg"),
+        (("a.png", "--overlay", "x.jpg"), "must end in .png; got 'x.jpg'"),
         (("a.png", "--overlay", "a.png"), "would replace the image a.png"),
         (("a.png", "--max-pixels", "0"), '"0" for --max-pixels. Must be >= 1'),
-        (("a.png", "--threshold", "1.5"), "the threshold is a probability"),
+        (("a.png", "--threshold", "1.5"), "the threshold must be a probability"),
         (("a.png", "--network", "none"), "none is not a saved network"),
         (("a.png", "--network", "plain"), "plain cannot detect: dense maps need a ScaleChannelNetwork"),
         (("a.png", "--network", "padded"), "padded cannot detect: CifarBackbone cannot slide"),

@@ -111,7 +111,7 @@ def test_corrupt_files_are_named_and_the_others_are_done(
     assert run("net", "digits") == 1
     said = capsys.readouterr()
     assert [row["path"] for row in rows(said.out)] == ["digits/a.png", "digits/c.png"]
-    assert said.err.startswith("error: digits/b.png: ")
+    assert said.err.startswith("error: cannot read 'digits/b.png': ")
     assert said.err.count("\n") == 1
 
 

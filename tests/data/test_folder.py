@@ -141,7 +141,7 @@ def test_corrupt_files_are_refused_by_name(photos: Path) -> None:
 
 def test_corrupt_files_are_skipped_and_reported_by_choice(photos: Path) -> None:
     names = damage(photos)
-    with pytest.warns(UserWarning, match="left out") as caught:
+    with pytest.warns(UserWarning, match="are skipped") as caught:
         images = image_folder(photos, on_corrupt="skip")
     assert all(name in str(caught[0].message) for name in names)
     assert [path.name for path, _ in images.skipped] == names
@@ -199,9 +199,9 @@ def test_folders_without_two_classes_are_refused(tmp_path: Path) -> None:
 
 
 def test_unknown_choices_are_refused(photos: Path) -> None:
-    with pytest.raises(ValueError, match="auto, grey, rgb, got 'gray'"):
+    with pytest.raises(ValueError, match="auto, grey, rgb; got 'gray'"):
         image_folder(photos, colour="gray")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="skip, refuse, got 'ignore'"):
+    with pytest.raises(ValueError, match="skip, refuse; got 'ignore'"):
         image_folder(photos, on_corrupt="ignore")  # type: ignore[arg-type]
 
 

@@ -70,5 +70,5 @@ def test_a_reduction_keeps_the_centre_and_the_mean() -> None:
         assert float(made.sum()) * factor**2 == pytest.approx(float(image.sum()), rel=0.01)
     assert torch.equal(reduced(image, 1), image)
     assert reduced(torch.full((3, 1, 1), 0.3), 5).flatten().tolist() == pytest.approx([0.3] * 3)
-    with pytest.raises(ValueError, match="whole factor of 1 or more, got 0"):
+    with pytest.raises(ValueError, match="whole number, 1 or more; got 0"):
         reduced(image, 0)

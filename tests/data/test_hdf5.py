@@ -133,7 +133,7 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
         file["y_val"] = np.zeros(3)
     with pytest.raises(ValueError, match="3 images of train have 2 labels"):
         read(path, ["train"])
-    with pytest.raises(ValueError, match=r"should be \(n, H, W, 1\), it is \(3, 8, 8\)"):
+    with pytest.raises(ValueError, match=r"must be \(n, H, W, 1\); got \(3, 8, 8\)"):
         read(path, ["validation"])
     with pytest.raises(ValueError, match="has no /x_test; it has x_train, x_val"):
         read(path, ["test"])

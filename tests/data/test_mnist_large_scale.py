@@ -336,11 +336,11 @@ def test_as_a_dataset() -> None:
     ("arguments", "message"),
     [
         ({"split": "val"}, "'val'"),
-        ({"split": "test", "scale": 0.0}, "positive scale"),
+        ({"split": "test", "scale": 0.0}, "must be positive"),
         ({"split": "test", "scale": (4.0, 1.0)}, r"\(4.0, 1.0\)"),
         ({"split": "test", "scale": math.nan}, "nan"),
-        ({"split": "test", "samples": 0}, "one sample or more"),
-        ({"split": "test", "size": 0}, "one pixel or more"),
+        ({"split": "test", "samples": 0}, "samples must be at least 1"),
+        ({"split": "test", "size": 0}, "at least 1 pixel"),
     ],
 )
 def test_what_is_no_set(arguments: dict, message: str) -> None:
@@ -349,7 +349,7 @@ def test_what_is_no_set(arguments: dict, message: str) -> None:
 
 
 def test_bad_images() -> None:
-    with pytest.raises(ValueError, match="grey square images"):
+    with pytest.raises(ValueError, match="images must be grey and square"):
         large_scale(torch.zeros(1, 3, 28, 28), 1.0)
     with pytest.raises(ValueError, match="positive and finite"):
         large_scale(torch.zeros(2, 28, 28), torch.tensor([1.0, -1.0]))

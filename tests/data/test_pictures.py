@@ -49,7 +49,7 @@ def test_colours_of_16_bits_are_read_with_8_and_that_is_said_once(
         monkeypatch.setattr(pictures, "_warned_of_cut_colours", False)
         path = deep_png(tmp_path / f"{channels}.png", values.repeat(channels, 2))
         with pytest.warns(
-            CutColoursWarning, match=rf"{channels}\.png has 16 bits a colour and is read with 8"
+            CutColoursWarning, match=rf"{channels}\.png' has 16 bits a colour and is read with 8"
         ):
             image = read_image(path)
         assert index != 1 or len(image.unique()) == 16
@@ -104,7 +104,7 @@ def test_truncated_photographs_are_found_before_training(tmp_path: Path) -> None
         read_image(path)
         cut = tmp_path / f"cut.{suffix}"
         cut.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
-        with pytest.raises(UnreadableImageError, match=rf"cut.{suffix}: damaged, or not an image"):
+        with pytest.raises(UnreadableImageError, match=rf"cut.{suffix}': damaged, or not an image"):
             read_image(cut)
 
 
@@ -159,7 +159,7 @@ def test_ink_on_paper_is_known_by_its_border() -> None:
 
 
 def test_only_png_and_no_folders(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"written as .png, got .*x.jpg"):
+    with pytest.raises(ValueError, match=r"must end in .png; got '.*x.jpg'"):
         png_path(tmp_path / "x.jpg")
     (tmp_path / "x.png").mkdir()
     with pytest.raises(IsADirectoryError, match="is a folder"):

@@ -132,13 +132,13 @@ def test_scales_that_are_none(scale: float) -> None:
 
 
 def test_other_bad_input() -> None:
-    with pytest.raises(ValueError, match=r"one for each of 2 images, got the shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"one for each of 2 images; got the shape \(3,\)"):
         rescale(random_images(2), torch.ones(3))
-    with pytest.raises(ValueError, match="square images"):
+    with pytest.raises(ValueError, match="images must be square"):
         rescale(torch.zeros(2, 10, 11), 1.0)
     with pytest.raises(ValueError, match="'mirror'"):
         rescale(random_images(), 1.0, continuation="mirror")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="one pixel or more"):
+    with pytest.raises(ValueError, match="at least 1 pixel"):
         rescale(random_images(), 1.0, -3)
 
 

@@ -138,7 +138,7 @@ def test_the_splits(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"split": "testing"}, "'testing'"),
         ({"split": "validation"}, "hold_out=True"),
-        ({"split": "test", "factor": 2.1}, "from 0.5 to 2.0 is needed, got 2.1"),
+        ({"split": "test", "factor": 2.1}, "from 0.5 to 2.0; got 2.1"),
         ({"split": "test", "factor": math.nan}, "nan"),
     ],
 )

@@ -95,8 +95,8 @@ def test_folders_are_opened_and_checked(tmp_path: Path):
     assert looks.trained == ()
     assert looks.settings()["scales"] == [1, 2]
     with pytest.raises(
-        ValueError, match=r"sliding is a sliding-window network; the demo needs a scale-channel network here"
+        ValueError, match=r"sliding' is a sliding-window network; the demo needs a scale-channel network here"
     ):
         open_looks(tmp_path / "sliding", tmp_path / "plain")
-    with pytest.raises(ValueError, match=r"net is a scale-channel network; the demo needs a plain CNN here"):
+    with pytest.raises(ValueError, match=r"net' is a scale-channel network; the demo needs a plain CNN here"):
         open_looks(tmp_path / "net", tmp_path / "net")

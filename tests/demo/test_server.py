@@ -116,13 +116,13 @@ def test_a_large_picture_is_reduced_before_it_is_searched(server: DemoServer):
 
 GOOD = "A" * 1044 + "AA=="
 BAD_JSON: list[tuple[str, Any, str]] = [
-    ("/api/look", {"digit": GOOD, "size": 0.4}, "size is a number from 0.5 to 8"),
-    ("/api/look", {"digit": GOOD, "size": 9}, "size is a number"),
-    ("/api/look", {"digit": GOOD, "size": "2"}, "size is a number"),
-    ("/api/look", {"digit": GOOD, "size": True}, "size is a number"),
-    ("/api/look", {"digit": GOOD, "size": float("nan")}, "size is a number"),
-    ("/api/look", {"digit": GOOD, "size": 10**400}, "size is a number"),
-    ("/api/look", {"digit": GOOD}, "size is a number"),
+    ("/api/look", {"digit": GOOD, "size": 0.4}, "size must be a number from 0.5 to 8"),
+    ("/api/look", {"digit": GOOD, "size": 9}, "size must be a number"),
+    ("/api/look", {"digit": GOOD, "size": "2"}, "size must be a number"),
+    ("/api/look", {"digit": GOOD, "size": True}, "size must be a number"),
+    ("/api/look", {"digit": GOOD, "size": float("nan")}, "size must be a number"),
+    ("/api/look", {"digit": GOOD, "size": 10**400}, "size must be a number"),
+    ("/api/look", {"digit": GOOD}, "size must be a number"),
     ("/api/look", {"size": 1}, "28x28 bytes"),
     ("/api/look", {"digit": "AAAA", "size": 1}, "28x28 bytes"),
     ("/api/look", {"digit": "é" * 1048, "size": 1}, "28x28 bytes"),
@@ -138,7 +138,7 @@ BAD_JSON: list[tuple[str, Any, str]] = [
     ("/api/drawing", {"strokes": [[[0, float("inf")]]]}, "two numbers"),
     ("/api/drawing", {"strokes": [[[0, 10**400]]]}, "two numbers"),
     ("/api/drawing", {"strokes": []}, "nothing is drawn"),
-    ("/api/scene", {"seed": -1}, "seed is a number"),
+    ("/api/scene", {"seed": -1}, "seed must be a number"),
     ("/api/scene", {"seed": 1, "background": "green"}, "background must be one of plain"),
     ("/api/scene", {"seed": 1, "background": ["plain"]}, "background must be one of plain"),
 ]
@@ -340,11 +340,11 @@ def test_the_command_says_what_a_user_can_mend(
         (("--network", "nowhere", "--plain", "plain"), "nowhere is not a saved network"),
         (
             ("--network", "plain", "--plain", "plain"),
-            "plain is a plain CNN; the demo needs a scale-channel network",
+            "'plain' is a plain CNN; the demo needs a scale-channel network",
         ),
         ((*good, "--port", "70000"), "--port is a number from 0 to 65535"),
         ((*good, "--port", str(server.server_port)), "choose another --port"),
-        ((*good, "--detector", "plain"), "plain holds no detector of digits"),
+        ((*good, "--detector", "plain"), "'plain' holds no detector of digits"),
     ):
         with pytest.raises(SystemExit) as ended:
             main(["demo", *words])

@@ -154,7 +154,7 @@ def test_a_network_without_background_answers_by_its_best_class() -> None:
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.0])
 def test_a_threshold_that_is_no_probability_is_refused(threshold: float) -> None:
-    with pytest.raises(ValueError, match="the threshold is a probability"):
+    with pytest.raises(ValueError, match="the threshold must be a probability"):
         blobs(threshold=threshold)
 
 
@@ -174,7 +174,7 @@ def test_an_image_of_another_kind_is_refused() -> None:
             look(torch.zeros(3, 40, 40))
         with pytest.raises(TypeError, match="floating type"):
             look(torch.zeros(1, 40, 40, dtype=torch.uint8))
-        with pytest.raises(TypeError, match=r"torch.Tensor \(C, H, W\), got ndarray"):
+        with pytest.raises(TypeError, match=r"torch.Tensor \(C, H, W\); got ndarray"):
             look(torch.zeros(1, 40, 40).numpy())  # type: ignore[operator]
 
 

@@ -65,9 +65,9 @@ def test_the_parabola_finds_its_maximum() -> None:
 
 def test_what_is_given_wrongly_is_named() -> None:
     image = torch.zeros(1, 9, 9)
-    with pytest.raises(ValueError, match=r"one grey image \(1, H, W\)"):
+    with pytest.raises(ValueError, match=r"the image must be grey, \(1, H, W\)"):
         interest_points(image.repeat(3, 1, 1))
-    with pytest.raises(ValueError, match="scales are positive and finite"):
+    with pytest.raises(ValueError, match="scales must be positive and finite"):
         interest_points(image, smallest=0)
 
 

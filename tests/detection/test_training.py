@@ -92,7 +92,7 @@ def test_the_pyramids_windows_have_one_scale(digits: Digits, monkeypatch: pytest
     assert bool((scales[0] == 1).all())
     windows(made, 20, CLASSES, seeded())
     assert scales[1].min() < 0.7 < 1.4 < scales[1].max()
-    with pytest.raises(ValueError, match=r"looking is one of .*, got 'scales'"):
+    with pytest.raises(ValueError, match=r"looking must be one of .*; got 'scales'"):
         windows(made, 20, CLASSES, seeded(), "scales")
 
 
@@ -123,7 +123,7 @@ def test_every_kind_trains_and_is_saved(kind: str, digits: Digits, tmp_path: Pat
 
 
 def test_wrong_kinds_are_named(digits: Digits) -> None:
-    with pytest.raises(ValueError, match=r"kind is one of .*, got 'cnn'"):
+    with pytest.raises(ValueError, match=r"kind must be one of .*; got 'cnn'"):
         train("cnn", digits)
-    with pytest.raises(ValueError, match=r"data is one of .*, got 'digits'"):
+    with pytest.raises(ValueError, match=r"data must be one of .*; got 'digits'"):
         digits_of_one_size("digits")
