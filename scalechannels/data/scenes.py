@@ -14,13 +14,14 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, get_args
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from scalechannels.data.pictures import BACKGROUND, GAIN, MIDDLE
+from scalechannels.data.image_set import require_one_of
+from scalechannels.data.pictures import BACKGROUND, GAIN, MIDDLE, as_shown, png_path
 from scalechannels.data.strokes import BOX, Strokes, strokes
 from scalechannels.files import atomic_path, write_text
 
@@ -30,42 +31,20 @@ TRIES = 2000  # places tried for one object before the scene is refused
 INK = -BACKGROUND  # of MNIST Large Scale: 0.763
 
 
-class Objects(Protocol):
-    """Anything with classes that can draw itself at a scale: a box of 28 pixels at scale 1."""
-
-    @property
-    def labels(self) -> Tensor: ...  # (N,) int64
-
-    def draw(self, index: int, scale: float, size: int) -> Tensor:
-        """Object `index` in the middle of a (size, size) image, from -0.76 (background) to 0.76 (ink)."""
-        ...
-
-
-@dataclass(frozen=True)
-class StrokeObjects:
-    """Built-in digits as objects of a scene."""
-
-    digits: Strokes
-
-    @property
-    def labels(self) -> Tensor:
-        return self.digits.labels
-
-    def draw(self, index: int, scale: float, size: int) -> Tensor:
-        return self.digits[index : index + 1].render(scale, size)[0, 0]
-
-
 @dataclass(frozen=True)
 class MnistObjects:
-    """MNIST digits as objects of a scene, rescaled as in MNIST Large Scale."""
+    """MNIST digits as objects of a scene, which draw themselves as `Strokes` do: as in MNIST Large Scale."""
 
     images: Tensor  # (N, 28, 28) uint8
     labels: Tensor  # (N,) int64
 
-    def draw(self, index: int, scale: float, size: int) -> Tensor:
+    def __getitem__(self, index: slice) -> MnistObjects:
+        return MnistObjects(self.images[index], self.labels[index])
+
+    def render(self, scale: float, size: int) -> Tensor:
         from scalechannels.data.mnist_large_scale import large_scale
 
-        return large_scale(self.images[index : index + 1], scale, size)[0, 0]
+        return large_scale(self.images, scale, size)
 
 
 @dataclass(frozen=True)
@@ -91,7 +70,7 @@ def scene(
     width: int = 768,
     sizes: tuple[float, float] = (0.5, 4.0),
     background: Background = "plain",
-    objects: Objects | None = None,
+    objects: Strokes | MnistObjects | None = None,
 ) -> Scene:
     """A scene of `count` objects, the same one for the same arguments.
 
@@ -99,20 +78,19 @@ def scene(
     split with the scene's seed, so that nothing in a scene was seen in training.
     """
     if count < 0:
-        raise ValueError(f"count must not be negative, got {count}")
+        raise ValueError(f"count must not be negative; got {count}")
     if not 0 <= seed < 2**30:
-        raise ValueError(f"seed must be in [0, 2^30), got {seed}")
+        raise ValueError(f"seed must be in [0, 2^30); got {seed}")
     smallest, largest = sizes
     if not 0 < smallest <= largest < math.inf:
-        raise ValueError(f"sizes must be a range (smallest, largest) of positive numbers, got {sizes}")
+        raise ValueError(f"sizes must be a range (smallest, largest) of positive numbers; got {sizes}")
     if patch_side(largest) > min(height, width):
         raise ValueError(
             f"an object of size {largest:g} needs {patch_side(largest)} pixels, the scene has "
             f"{height} x {width}; make the scene larger or the sizes smaller"
         )
-    if background not in get_args(Background):
-        raise ValueError(f"background must be one of {', '.join(get_args(Background))}, got {background!r}")
-    objects = objects or StrokeObjects(strokes(max(count, 1), seed, "test"))
+    require_one_of(Background, background=background)
+    objects = strokes(max(count, 1), seed, "test") if objects is None else objects
     if len(objects.labels) == 0:
         raise ValueError("objects is empty: at least one object is needed to draw a scene")
     generator = torch.Generator().manual_seed(seed)
@@ -128,7 +106,7 @@ def scene(
         left, top = corners[number].tolist()
         middle = corners[number] + (side - 1) / 2
         boxes[number] = torch.cat((middle - BOX * size / 2, middle + BOX * size / 2))
-        cover = (objects.draw(index, size, side) - BACKGROUND) / (INK - BACKGROUND)  # 0 background, 1 ink
+        cover = as_shown(objects[index : index + 1].render(size, side)[0, 0])  # 0 background, 1 ink
         canvas[top : top + side, left : left + side].lerp_(torch.full((), INK), cover)
     return Scene(canvas[None], boxes, objects.labels[chosen].clone(), drawn_sizes)
 
@@ -141,9 +119,7 @@ def save_scene(made: Scene, path: Path | str) -> Path:
     """
     from PIL import Image
 
-    path = Path(path)
-    if path.suffix.lower() != ".png":
-        raise ValueError(f"scenes are written as .png, got {path}")
+    path = png_path(path)
     grey = (torch.tan(made.image[0].double() * math.pi / 2) / GAIN + MIDDLE).clamp(0, 255)
     with atomic_path(path) as temporary:
         Image.fromarray(grey.round().byte().numpy()).save(temporary, format="png")

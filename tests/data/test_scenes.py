@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from scalechannels.data.scenes import MnistObjects, Scene, StrokeObjects, scene
+from scalechannels.data.scenes import MnistObjects, Scene, scene
 from scalechannels.data.strokes import BACKGROUND, BOX, strokes
 
 
@@ -87,7 +87,7 @@ def test_backgrounds_vary_and_stay_darker_than_ink() -> None:
 
 
 def test_objects_of_ones_own_are_drawn_once_each_before_any_again() -> None:
-    objects = StrokeObjects(strokes(4, 8))
+    objects = strokes(4, 8)
     made = scene(8, 5, objects=objects, sizes=(0.5, 1.0))
     assert sorted(made.labels.tolist()) == sorted(objects.labels.tolist() * 2)
 
@@ -114,7 +114,7 @@ def test_mnist_like_images_serve_as_objects() -> None:
         ({"sizes": (2.0, 1.0)}, "sizes must be a range"),
         ({"sizes": (0.0, 1.0)}, "sizes must be a range"),
         ({"sizes": (1.0, 20.0)}, "needs 560 pixels, the scene has 512 x 768"),
-        ({"background": "plian"}, "plain, noisy, textured, got 'plian'"),
+        ({"background": "plian"}, "plain, noisy, textured; got 'plian'"),
         ({"count": 200, "sizes": (3.0, 4.0)}, "no place for object .* fewer objects, smaller sizes"),
         ({"seed": -1}, "seed must be in"),
     ],
