@@ -2,7 +2,7 @@
 
     python -m scalechannels.detection.training --out digit-detector
 
-The digits are MNIST's first 50,000 and 20,000 built-in ones, all of size 1; `detector_windows` says what is
+The digits are MNIST's first 50,000 and 20,000 built-in ones, all of size 1; `training_windows` says what is
 made of them. --kind trains the baselines that the detection benchmark measures beside it, on the same digits:
 "pyramid", a plain CNN that sees windows of scale 1 alone, to be slid over an image pyramid; and "swmax", that
 learns from whole images with one digit or none, by the maximum over space and scale.
@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -23,10 +24,12 @@ from torch import Tensor, nn
 
 from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.data.image_set import require_one_of
-from scalechannels.data.mnist_large_scale import MnistLargeScale, large_scale
+from scalechannels.data.mnist_large_scale import large_scale
+from scalechannels.data.pictures import as_shown
+from scalechannels.data.sources import load_mnist
 from scalechannels.data.strokes import BOX, strokes
 from scalechannels.detection.training_windows import PITCH, Digits, Looking, canvases, windows
-from scalechannels.files import atomic_path
+from scalechannels.files import write_text
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pooling import MaxOverScales
 from scalechannels.scales import QUARTER_OCTAVE, ScaleGrid
@@ -48,16 +51,17 @@ COARSE = ScaleGrid(0.5, 2, ratio=2.0)
 def digits_of_one_size(data: Data = "both", root: Path | None = None, count: int = 50_000) -> Digits:
     """Digits of size 1 from the training splits."""
     require_one_of(Data, data=data)
-    parts = []
+    images, labels = [], []
     if data != "mnist":
         drawn = strokes(min(count, 20_000), 0, "train")
-        parts.append(Digits.of(drawn.render(1.0, BOX), drawn.labels))
+        images.append(drawn.render(1.0, BOX))
+        labels.append(drawn.labels)
     if data != "strokes":
-        mnist = MnistLargeScale(root).mnist
+        mnist = load_mnist(root)
         first = min(count, len(mnist.train_images) * 5 // 6)
-        images = large_scale(mnist.train_images[:first], 1.0, BOX)
-        parts.append(Digits.of(images, mnist.train_labels[:first]))
-    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+        images.append(large_scale(mnist.train_images[:first], 1.0, BOX))
+        labels.append(mnist.train_labels[:first])
+    return Digits(as_shown(torch.cat(images)[:, 0]), torch.cat(labels))
 
 
 def train(
@@ -67,7 +71,7 @@ def train(
     steps: int = 3000,
     rate: float = 3e-3,
     seed: int = 0,
-    features: tuple[int, ...] = (16, 16, 32, 32),
+    features: Sequence[int] = (16, 16, 32, 32),
     hidden: int = 100,
     report: int = 200,
 ) -> ScaleChannelNetwork:
@@ -75,7 +79,7 @@ def train(
     require_one_of(Kind, kind=kind)
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
-    backbone = ConvBackbone(features, classes=CLASSES + 1, hidden=hidden, batch_norm=kind != "swmax")
+    backbone = ConvBackbone(tuple(features), classes=CLASSES + 1, hidden=hidden, batch_norm=kind != "swmax")
     backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if kind == "swmax":  # without batch norm it takes smaller steps
         rate, backbone.drop.p = rate / 3, 0.0
@@ -124,14 +128,12 @@ def save(network: ScaleChannelNetwork, folder: Path) -> None:
     """The network, and beside it what a detector has to know: detector.json."""
     network.save_pretrained(folder)
     about = {"classes": [str(digit) for digit in range(CLASSES)], "background": CLASSES, "values": "digits"}
-    with atomic_path(folder / "detector.json") as path:
-        path.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    write_text(folder / "detector.json", json.dumps(about, indent=1) + "\n")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    how = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=how)
     parser.add_argument("--out", type=Path, required=True, help="the folder for the network")
     parser.add_argument("--kind", choices=get_args(Kind), default="detector")
     parser.add_argument("--data", choices=get_args(Data), default="both")
@@ -140,18 +142,11 @@ def main() -> None:
     parser.add_argument("--features", type=int, nargs="+", default=[16, 16, 32, 32])
     parser.add_argument("--hidden", type=int, default=100)
     parser.add_argument("--root", type=Path, help="folder of MNIST")
-    chosen = parser.parse_args()
-    digits = digits_of_one_size(chosen.data, chosen.root)
-    network = train(
-        chosen.kind,
-        digits,
-        steps=chosen.steps,
-        seed=chosen.seed,
-        features=tuple(chosen.features),
-        hidden=chosen.hidden,
-    )
-    save(network, chosen.out)
-    print(chosen.out)
+    chosen = vars(parser.parse_args())
+    folder = chosen.pop("out")
+    digits = digits_of_one_size(chosen.pop("data"), chosen.pop("root"))
+    save(train(digits=digits, **chosen), folder)
+    print(folder)
 
 
 if __name__ == "__main__":

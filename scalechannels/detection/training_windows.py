@@ -9,7 +9,6 @@ score peak in scale and in place.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
@@ -17,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from scalechannels.data.image_set import require_one_of
-from scalechannels.data.pictures import BACKGROUND, as_shown
+from scalechannels.data.pictures import BACKGROUND
 from scalechannels.data.strokes import BOX
 from scalechannels.sampling import grid_lattice
 
@@ -29,20 +28,11 @@ SIDE = CELLS * PITCH
 NO_OBJECT, OBJECT = 0.45, 0.72
 
 
-@dataclass(frozen=True)
-class Digits:
+class Digits(NamedTuple):
     """Digits of size 1 as shares of ink."""
 
     cover: Tensor  # (N, 28, 28), 0 background to 1 ink
     labels: Tensor  # (N,) int64
-
-    @classmethod
-    def of(cls, images: Tensor, labels: Tensor) -> Digits:
-        """From images (N, 1, 28, 28) with the values of MNIST Large Scale."""
-        return cls(as_shown(images[:, 0]), labels)
-
-    def __add__(self, other: Digits) -> Digits:
-        return Digits(torch.cat((self.cover, other.cover)), torch.cat((self.labels, other.labels)))
 
 
 class Canvases(NamedTuple):
