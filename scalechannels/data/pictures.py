@@ -76,14 +76,20 @@ def as_shown(digits: Tensor) -> Tensor:
     return (digits - BACKGROUND) / (-2 * BACKGROUND)
 
 
-def png(image: Tensor) -> str:
-    """An image (H, W) or (3, H, W) with values from 0 to 1 as a data address, for a page."""
+def as_picture(image: Tensor) -> Image:
+    """An image (H, W), (1, H, W) or (3, H, W) with values from 0 to 1 as Pillow's, of 8 bits a value."""
     from PIL import Image
 
-    values = image if image.ndim == 2 else image.movedim(0, -1)
-    pixels = (values.clamp(0, 1) * 255).round().byte().cpu().contiguous().numpy()
+    pixels = (image.clamp(0, 1) * 255).round().byte().cpu()
+    if pixels.ndim == 3:
+        pixels = pixels.movedim(0, -1).squeeze(-1)
+    return Image.fromarray(pixels.contiguous().numpy())
+
+
+def png(image: Tensor) -> str:
+    """An image (H, W) or (3, H, W) with values from 0 to 1 as a data address, for a page."""
     buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, format="PNG", optimize=True)
+    as_picture(image).save(buffer, format="PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 

@@ -46,7 +46,7 @@ def show_strokes(path: Path | str, seed: int = 0) -> Path:
 def show_mnist_large_scale(path: Path | str, seed: int = 0, root: Path | str | None = None) -> Path:
     """One test digit of each class at the 17 test sizes."""
     mnist = load_mnist(root)
-    chosen = one_of_each(mnist.test_labels, balanced_subset(mnist.test_labels, 10, seed))
+    chosen = one_of_each(mnist.test_labels, seed)
     columns = torch.stack([large_scale(mnist.test_images[chosen], size) for size in MNIST_SIZES], 1)
     title = f"MNIST Large Scale, test images, 112 x 112 pixels, seed {seed}"
     return contact_sheet(path, columns, range(10), [*map(size_name, MNIST_SIZES)], title)
@@ -55,7 +55,7 @@ def show_mnist_large_scale(path: Path | str, seed: int = 0, root: Path | str | N
 def show_cifar10(path: Path | str, seed: int = 0, root: Path | str | None = None) -> Path:
     """One test image of each class at the nine factors of rescaled CIFAR-10."""
     cifar10 = load_cifar10(root)
-    chosen = one_of_each(cifar10.test_labels, balanced_subset(cifar10.test_labels, 10, seed))
+    chosen = one_of_each(cifar10.test_labels, seed)
     columns = torch.stack([rescale_cifar10(cifar10.test_images[chosen], f) for f in CIFAR_SIZES], 1)
     names = [*map(size_name, CIFAR_SIZES)]
     title = f"Rescaled CIFAR-10, test images, 32 x 32 pixels (shown 3 times as large), seed {seed}"
@@ -175,9 +175,10 @@ def save(figure: Figure, path: Path | str) -> Path:
     return path
 
 
-def one_of_each(labels: Tensor, indices: Tensor) -> Tensor:
-    """The indices in the order of their classes."""
-    return indices[labels[indices].argsort()]
+def one_of_each(labels: Tensor, seed: int) -> Tensor:
+    """The index of an image of each of the ten classes, in their order."""
+    chosen = balanced_subset(labels, 10, seed)
+    return chosen[labels[chosen].argsort()]
 
 
 def thumbnail(image: Tensor, side: int) -> Tensor:

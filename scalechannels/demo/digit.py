@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from scalechannels.data.pictures import UnreadableImageError, decode, to_tensor
+from scalechannels.data.pictures import UnreadableImageError, as_picture, decode, to_tensor
 
 SIDE = 28
 EXTENT = 20
@@ -66,7 +66,7 @@ def digit_from_picture(file: bytes) -> Tensor:
     box = ink[int(rows[0]) : int(rows[-1]) + 1, int(columns[0]) : int(columns[-1]) + 1]
     zoom = EXTENT / max(box.shape)
     height, width = (max(1, round(side * zoom)) for side in box.shape)
-    picture = Image.fromarray((box * 255).round().byte().numpy())
+    picture = as_picture(box)
     smoothing = Image.Resampling.BOX if zoom < 1 else Image.Resampling.BICUBIC
     small = np.asarray(picture.resize((width, height), resample=smoothing))
     frame = np.zeros((3 * SIDE, 3 * SIDE), np.uint8)  # large enough for any shift to the centre of mass

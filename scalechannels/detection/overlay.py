@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from scalechannels.data.pictures import as_picture
+
 if TYPE_CHECKING:
     from PIL.Image import Image
     from torch import Tensor
@@ -18,17 +20,15 @@ SMALLEST = 256
 
 def draw(image: Tensor, objects: Sequence[Mapping[str, Any]]) -> Image:
     """The image (C, H, W), 0 to 1, with boxes. An object has "box", "class", "probability" and "at_edge"."""
-    from PIL import Image, ImageDraw, ImageFont
+    from PIL import ImageDraw, ImageFont
+    from PIL.Image import Resampling
 
-    channels, height, width = image.shape
+    longest = max(image.shape[1:])
     # Every so many pixels of a huge image are dropped before anything is copied.
-    step = -(-max(height, width) // LARGEST)
-    zoom = max(1, SMALLEST // max(height, width)) if step == 1 else 1
-    shown = image[:, ::step, ::step].clamp(0, 1).mul(255).round().byte().cpu()
-    pixels = shown.expand(3, -1, -1) if channels == 1 else shown
-    picture = Image.fromarray(pixels.permute(1, 2, 0).contiguous().numpy())
-    if zoom > 1:
-        picture = picture.resize((picture.width * zoom, picture.height * zoom), Image.Resampling.NEAREST)
+    step = -(-longest // LARGEST)
+    zoom = max(1, SMALLEST // longest)
+    picture = as_picture(image[:, ::step, ::step]).convert("RGB")
+    picture = picture.resize((picture.width * zoom, picture.height * zoom), Resampling.NEAREST)
     factor = zoom / step
     pen = ImageDraw.Draw(picture)
     line = max(1, round(max(picture.size) / 600))
