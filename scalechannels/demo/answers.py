@@ -137,10 +137,15 @@ def _digit(given: dict[str, Any]) -> Tensor:
 
 
 def _number(given: dict[str, Any], name: str, low: float, high: float) -> float:
-    value = given.get(name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+    value: Any = given.get(name)
+    if not _is_within(value, low, high):
         raise BadRequestError(f"{name} must be a number from {low:g} to {high:g}")
     return float(value)
+
+
+def _is_within(value: Any, low: float, high: float) -> bool:
+    """Whether JSON gave a number in a range, in which not-a-number is not."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
 
 
 def _strokes(given: dict[str, Any]) -> list[list[tuple[float, float]]]:
@@ -153,12 +158,8 @@ def _strokes(given: dict[str, Any]) -> list[list[tuple[float, float]]]:
 
 
 def _point(given: Any) -> tuple[float, float]:
-    if (
-        not isinstance(given, list)
-        or len(given) != 2
-        or any(isinstance(side, bool) or not isinstance(side, (int, float)) for side in given)
-        or not all(abs(side) <= 1e5 for side in given)  # which not-a-number is not either
-    ):
+    pair = isinstance(given, list) and len(given) == 2
+    if not pair or not all(_is_within(side, -1e5, 1e5) for side in given):
         raise BadRequestError("a point must be [x, y], two numbers")
     return float(given[0]), float(given[1])
 

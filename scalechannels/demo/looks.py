@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from scalechannels.data.mnist_large_scale import SIZE, large_scale
 from scalechannels.data.pictures import as_shown
@@ -41,20 +41,14 @@ class Looks:
     """The sizes that the scale-channel network was trained on, where they are known."""
 
     def __post_init__(self) -> None:
-        backbones = (self.network.backbone, self.plain.backbone)
-        for given, backbone in zip((self.network, self.plain), backbones, strict=True):
-            shape = getattr(backbone, "channels", None), getattr(backbone, "classes", None)
-            if shape != (1, CLASSES):
-                raise ValueError(
-                    f"the demo is for networks of grey images and {CLASSES} digits, this "
-                    f"{type(given).__name__} takes {shape[0]} channels and has {shape[1]} classes"
-                )
+        for given in (self.network, self.plain):
+            require_digits(given, CLASSES, f"this {type(given).__name__}")
         if getattr(self.plain.backbone, "window", SIZE) != SIZE:
             raise ValueError(f"the demo's images have {SIZE}x{SIZE} pixels, this plain CNN takes others")
         if self.network.head is not None:
             raise ValueError("the demo shows the logits of scale channels; this network pools features")
-        for one in (self.network, self.plain):
-            one.eval()
+        self.network.eval()
+        self.plain.eval()
 
     def settings(self) -> dict[str, Any]:
         """What the page needs to know once."""
@@ -110,6 +104,16 @@ def open_looks(network: Path, plain: Path) -> Looks:
         if look != wanted:
             raise ValueError(f"'{saved.folder}' is {KINDS[look]}; the demo needs {KINDS[wanted]} here")
     return Looks(shown.network, beside.network, shown.sizes or ())
+
+
+def require_digits(network: nn.Module, classes: int, name: str) -> None:
+    """A clear error unless a network takes grey images and has this many classes."""
+    takes, has = (getattr(network.backbone, fact, None) for fact in ("channels", "classes"))
+    if (takes, has) != (1, classes):
+        raise ValueError(
+            f"the demo needs networks of grey images and {classes} classes; "
+            f"{name} takes {takes} channels and has {has} classes"
+        )
 
 
 def example(number: int, label: int | None = None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from scalechannels.data.pictures import as_digits, as_shown, is_dark_on_light, p
 from scalechannels.data.scenes import Background, Scene, scene
 from scalechannels.data.strokes import CLASSES
 from scalechannels.demo.digit import read_picture
+from scalechannels.demo.looks import require_digits
 from scalechannels.detection.detector import Detection, Detector
 from scalechannels.saving.saved_network import SavedNetwork
 
@@ -27,16 +28,10 @@ Detect = Callable[[Tensor], Sequence[Detection]]
 def open_detector(place: Path) -> Detect:
     """The detector of a folder, or a shipped one, for images from −0.76 to 0.76."""
     saved = SavedNetwork.open(place)
-    backbone, classes = saved.network.backbone, CLASSES + (saved.background is not None)
-    shape = getattr(backbone, "channels", None), getattr(backbone, "classes", None)
-    if shape != (1, classes):
-        raise ValueError(
-            f"'{place}' holds no detector of digits: networks of grey images and {CLASSES} digits, with or "
-            f"without a background, are shown; this one takes {shape[0]} channels and has {shape[1]} classes"
-        )
     try:
+        require_digits(saved.network, CLASSES + (saved.background is not None), "this one")
         return Detector(saved.network, background=saved.background, threshold=saved.threshold)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(f"'{place}' holds no detector of digits: {error}") from error
 
 
