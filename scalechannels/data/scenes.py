@@ -79,8 +79,6 @@ def scene(
     """
     if count < 0:
         raise ValueError(f"count must not be negative; got {count}")
-    if not 0 <= seed < 2**30:
-        raise ValueError(f"seed must be in [0, 2^30); got {seed}")
     smallest, largest = sizes
     if not 0 < smallest <= largest < math.inf:
         raise ValueError(f"sizes must be a range (smallest, largest) of positive numbers; got {sizes}")

@@ -67,10 +67,10 @@ class Demo:
     def __init__(self, looks: Looks, detect: Detect | None = None) -> None:
         self.looks, self.detect = looks, detect
         self.answers: dict[str, Callable[[Body], dict[str, Any]]] = {
-            "/api/drawing": self._drawing,
-            "/api/picture": self._picture,
+            "/api/drawing": lambda body: _with_digit(digit_from_strokes(_strokes(body.json()))),
+            "/api/picture": lambda body: _with_digit(digit_from_picture(body.content)),
             "/api/look": self._look,
-            "/api/sizes": self._sizes,
+            "/api/sizes": lambda body: looks.at_all_sizes(_digit(body.json())),
             "/api/scene": self._scene,
         }
         # Digits are small: threads inside one answer would cost more than they bring, so that users share the
@@ -95,18 +95,9 @@ class Demo:
     def close(self) -> None:
         self.workers.shutdown(cancel_futures=True)
 
-    def _drawing(self, body: Body) -> dict[str, Any]:
-        return _with_digit(digit_from_strokes(_strokes(body.json())))
-
-    def _picture(self, body: Body) -> dict[str, Any]:
-        return _with_digit(digit_from_picture(body.content))
-
     def _look(self, body: Body) -> dict[str, Any]:
         given = body.json()
         return self.looks.at(_digit(given), _number(given, "size", SMALLEST, LARGEST))
-
-    def _sizes(self, body: Body) -> dict[str, Any]:
-        return self.looks.at_all_sizes(_digit(body.json()))
 
     def _scene(self, body: Body) -> dict[str, Any]:
         if self.detect is None:
