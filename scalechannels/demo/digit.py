@@ -23,7 +23,7 @@ EXTENT = 20
 PEN = 2.6
 """The line's width in pixels of the digit: that of MNIST's, on average."""
 FINE = 10
-"""Strokes are drawn so many times larger and then averaged, which gives them soft edges."""
+"""Strokes are drawn this many times larger and then averaged, which gives them soft edges."""
 MAX_STROKES, MAX_POINTS = 64, 4000
 MAX_PIXELS = 24_000_000
 

@@ -35,7 +35,7 @@ BLOB = 5 / 28
 NEAR = 0.75
 """Octaves between the scale that a blob suggests and the channels that look at it."""
 ROUNDS = 3
-"""So often a window may move towards its object."""
+"""How often a window may move towards its object."""
 HOPELESS = -8.0
 """Log-odds below which a point of interest is not followed."""
 

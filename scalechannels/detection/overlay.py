@@ -24,7 +24,7 @@ def draw(image: Tensor, objects: Sequence[Mapping[str, Any]]) -> Image:
     from PIL.Image import Resampling
 
     longest = max(image.shape[1:])
-    # Every so many pixels of a huge image are dropped before anything is copied.
+    # Of a huge image only every `step`-th pixel is kept, before anything is copied.
     step = -(-longest // LARGEST)
     zoom = max(1, SMALLEST // longest)
     picture = as_picture(image[:, ::step, ::step]).convert("RGB")

@@ -4,8 +4,8 @@
 
 The digits are MNIST's first 50,000 and 20,000 built-in ones, all of size 1; `training_windows` says what is
 made of them. --kind trains the baselines that the detection benchmark measures beside it, on the same digits:
-"pyramid", a plain CNN that sees windows of scale 1 alone, to be slid over an image pyramid; and "swmax", that
-learns from whole images with one digit or none, by the maximum over space and scale.
+"pyramid", a plain CNN that sees windows of scale 1 alone, to be slid over an image pyramid; and "swmax",
+which learns from whole images with one digit or none, by the maximum over space and scale.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ CLASSES = 10
 GRID = ScaleGrid(2**-1.25, 2**2.25, ratio=QUARTER_OCTAVE)
 """Objects from 1/2 to 4, and one channel more at each end, so that peaks in the range have two neighbours."""
 CANVASES, EACH = 16, 32
-"""So many canvases in a batch, and so many windows onto each."""
+"""Canvases in a batch, and windows onto each of them."""
 WHOLE = 56
 """Pixels along the images that SWMax learns from."""
 COARSE = ScaleGrid(0.5, 2, ratio=2.0)
-"""The scales at which SWMax looks at them: few, because every image goes through each of them in whole."""
+"""The scales at which SWMax looks at them: few, because every whole image goes through each of them."""
 
 
 def digits_of_one_size(data: Data = "both", root: Path | None = None, count: int = 50_000) -> Digits:

@@ -194,7 +194,7 @@ def test_folders_without_two_classes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="two or more classes; it has only 'cat'"):
         image_folder(tmp_path)
     (tmp_path / "dog").mkdir()
-    with pytest.raises(ValueError, match=r"no readable images \(.png, .*\) in .* for dog"):
+    with pytest.raises(ValueError, match=r"no readable images \(.png, .*\) in .* for 'dog'"):
         image_folder(tmp_path)
 
 
