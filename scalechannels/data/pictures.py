@@ -43,7 +43,7 @@ class CutColoursWarning(UserWarning):
 
 
 class UnreadableImageError(ValueError):
-    """One file is no image that can be used; the message says why."""
+    """A file cannot be used as an image; the message says why."""
 
 
 class Checked(NamedTuple):

@@ -7,7 +7,6 @@ may ask at once.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import threading
 from collections.abc import Callable
@@ -117,10 +116,9 @@ def _with_digit(digit: Tensor) -> dict[str, Any]:
 
 
 def _digit(given: dict[str, Any]) -> Tensor:
-    text = given.get("digit")
     try:
-        content = base64.b64decode(text if isinstance(text, str) else "", validate=True)
-    except (binascii.Error, ValueError):
+        content = base64.b64decode(given["digit"], validate=True)
+    except (KeyError, TypeError, ValueError):
         content = b""
     if len(content) != SIDE * SIDE:
         raise BadRequestError(f"digit must be {SIDE}x{SIDE} bytes in base64")

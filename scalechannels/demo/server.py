@@ -171,7 +171,7 @@ class DemoServer(ThreadingHTTPServer):
         self.demo.close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever goes away in the middle of an answer is no fault."""
+        """A client that goes away in the middle of an answer is not an error."""
         if not isinstance(sys.exc_info()[1], (ConnectionError, TimeoutError)):
             super().handle_error(request, client_address)
 

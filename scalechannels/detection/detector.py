@@ -67,7 +67,7 @@ class Detector:
     """Finds the objects of a network's classes in images of any size.
 
     network     its backbone has to slide, see DenseNetwork
-    background  the class that is no object, counted from 0; None for a network without one
+    background  the class of what is not an object, counted from 0; None for a network without one
     threshold   the probability that an object has to have
 
     Law: an object enlarged by the grid's ratio is found with a box enlarged by it. Limits: inside the grid's
