@@ -8,12 +8,22 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn, get_args
 
-from cyclopts import App, CycloptsError, Parameter
-from cyclopts.validators import Number
+from cyclopts import (
+    App,
+    CoercionError,
+    CycloptsError,
+    MissingArgumentError,
+    Parameter,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+    ValidationError,
+)
 
 from scalechannels import __version__
 
@@ -23,58 +33,85 @@ COMMANDS = (
     *("reproduce", "table", "figure", "report"),
 )
 RESUMED = ("quickstart", "train", "sweep", "reproduce")
+KNOBS = "give a smaller --training.batch or --data.samples, or fewer channels by a larger --network.ratio"
+TYPES: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false"}
+TROUBLE = {
+    FileNotFoundError: "does not exist",
+    FileExistsError: "already exists and is not a folder",
+    NotADirectoryError: "is not a folder",
+    IsADirectoryError: "is a folder, not a file",
+    PermissionError: "cannot be used: permission denied",
+}
+"""What the operating system reports of a path, as the end of a sentence."""
 
 
-def _each_once(_: object, sizes: Sequence[float] | None) -> None:
-    if sizes is None:
-        return
-    if not all(0 < size < float("inf") for size in sizes):
-        raise ValueError("Sizes are positive, such as 0.5 1 2.")
-    if len(set(sizes)) < len(sizes):
-        raise ValueError("Give each size once.")
+def must(holds: Callable[[Any], bool], be: str) -> Callable[[object, Any], None]:
+    """A check of an option that was given: the error says what it must be, and `refusal` what it is."""
+
+    def check(_: object, value: Any) -> None:
+        if value is not None and not holds(value):
+            raise ValueError(f"must {be}")
+
+    return check
 
 
+def ending(*suffixes: str) -> list[Callable[[object, Any], None]]:
+    """Checks that a path can be that of a file of one of these kinds."""
+    return [
+        must(lambda path: path.suffix.lower() in suffixes, f"end in {' or '.join(suffixes)}"),
+        must(lambda path: not path.is_dir(), "be a file, not a folder"),
+    ]
+
+
+AT_LEAST_ONE = must(lambda count: count >= 1, "be at least 1")
 NetworkFolder = Annotated[
-    Path, Parameter(help="The folder of a run or of a saved network, or a shipped network's name.")
+    Path, Parameter(help="The folder of a run or of a saved network, or the name of a shipped network.")
 ]
 Device = Annotated[
     Literal["cpu", "cuda"] | None, Parameter(help="Where to compute; by default on the GPU if there is one.")
 ]
 Root = Annotated[
     Path | None,
-    Parameter(help="Folder of the raw data; by default $SCALECHANNELS_DATA, else the user's cache."),
+    Parameter(help="Folder for downloaded data; by default $SCALECHANNELS_DATA, or else the user's cache."),
 ]
 Split = Annotated[
     Literal["validation", "test"],
-    Parameter(help="Which split to test on. Use validation to choose, test to report."),
+    Parameter(help="The images to test on: validation to compare options, test for the final result."),
 ]
-Out = Annotated[Path, Parameter(help="The folder for all runs; each gets a folder in it.")]
+Out = Annotated[Path, Parameter(help="The folder for runs; each run gets a subfolder.")]
 Sizes = Annotated[
     tuple[float, ...] | None,
     Parameter(
         help="The object sizes to test at, relative to size 1; by default all sizes of the data.",
-        validator=_each_once,
+        validator=[
+            must(lambda sizes: all(0 < size < float("inf") for size in sizes), "be positive numbers"),
+            must(lambda sizes: len(set(sizes)) == len(sizes), "name each size only once"),
+        ],
     ),
 ]
 ResultsFolder = Annotated[
     Path | None,
     Parameter(
-        name="--results", help="The folder of the results; by default ./results, else the repository's."
+        name="--results",
+        help="The folder of results; by default ./results, or else the repository's.",
     ),
 ]
 Invert = Annotated[
-    bool, Parameter(help="For dark objects on a light background: swaps black and white.", negative=())
+    bool, Parameter(help="Swap black and white, for dark objects on a light background.", negative=())
 ]
 ValueRange = Annotated[
     Literal["digits", "unit"] | None,
     Parameter(
-        help="The grey values that the network takes: digits (−0.76 to 0.76) or unit (0 to 1). Default: as "
-        "recorded in its folder."
+        help="The range of grey values that the network takes: digits (−0.76 to 0.76) or unit (0 to 1). By "
+        "default the one recorded in its folder."
     ),
 ]
 MaxPixels = Annotated[
     int | None,
-    Parameter(help="Files with more pixels are refused; 48 million by default.", validator=Number(gte=1)),
+    Parameter(
+        help="Refuse files with more pixels than this; 48 million by default.",
+        validator=AT_LEAST_ONE,
+    ),
 ]
 
 app = App(
@@ -103,7 +140,12 @@ def main(words: Sequence[str] | None = None) -> None:
         resumed = words and words[0] in RESUMED
         print("\nstopped" + ("; run the same command again to resume" if resumed else ""), file=sys.stderr)
         sys.exit(INTERRUPTED)
-    except (CycloptsError, OSError, ValueError, FloatingPointError, ImportError) as error:
+    except CycloptsError as error:
+        end(refusal(error))
+    except OSError as error:
+        trouble = TROUBLE.get(type(error), f"cannot be used: {error.strerror}")
+        end(str(error) if error.filename is None else f"'{error.filename}' {trouble}")
+    except (ValueError, FloatingPointError, ImportError) as error:
         end(str(error))
     except MemoryError as error:
         end(f"out of memory: {error or 'the machine has no more'}; {KNOBS}")
@@ -113,7 +155,38 @@ def main(words: Sequence[str] | None = None) -> None:
         end(f"out of memory on the device; {KNOBS}")
 
 
-KNOBS = "give a smaller --training.batch or --data.samples, or fewer channels by a larger --network.ratio"
+def refusal(error: CycloptsError) -> str:
+    """What the parser refuses, in the words of our own errors: X must be …; got …."""
+    command = " ".join(("scalechannels", *(error.command_chain or ())))
+    word, argument = (error.unused_tokens or [""])[0], error.argument
+    if isinstance(error, UnknownCommandError):
+        return _unknown(word, error.app or (), command)
+    if isinstance(error, UnknownOptionError):
+        known = (name for argument in error.argument_collection for name in argument.names)
+        return _unknown(error.token.keyword or error.token.value, known, command)
+    if isinstance(error, UnusedCliTokensError):
+        return f"unexpected argument '{word}'; see {command} --help"
+    if argument is None or error.msg is not None:
+        return str(error)
+    name = argument.name.lstrip("-").upper() if argument.field_info.is_positional else argument.name
+    if isinstance(error, MissingArgumentError):
+        count = argument.token_count()[0]
+        if count > 1:
+            return f"{name} needs {count} values; got {len(error.tokens_so_far)}"
+        return f"{name} needs a value" if error.keyword else f"{command} needs {name}; see {command} --help"
+    if isinstance(error, ValidationError):
+        return f"{name} {error.exception_message}; got '{' '.join(token.value for token in argument.tokens)}'"
+    if isinstance(error, CoercionError) and error.token is not None:
+        *choices, last = get_args(error.target_type) or (TYPES.get(error.target_type, "of another kind"),)
+        wanted = f"{', '.join(choices)} or {last}" if choices else last
+        return f"{name} must be {wanted}; got '{error.token.value}'"
+    return str(error)
+
+
+def _unknown(word: str, known: Iterable[str], command: str) -> str:
+    near = get_close_matches(word, known, n=1)
+    advice = f"did you mean {near[0]}?" if near else f"see {command} --help"
+    return f"there is no {'option' if word.startswith('-') else 'command'} '{word}'; {advice}"
 
 
 def end(message: str) -> NoReturn:
@@ -134,7 +207,7 @@ def require_device(device: str | None) -> str:
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("--device cuda: this machine has no CUDA device that PyTorch can use; use cpu")
+        raise ValueError("--device must be cpu, since PyTorch finds no CUDA device here; got 'cuda'")
     return device or ("cuda" if torch.cuda.is_available() else "cpu")
 
 

@@ -22,7 +22,11 @@ main(["--help"])
 """
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.split("\n")[-2] == "[]"
-    for words in ("train        Train a network", "evaluate     Test a trained", "predict      Class, prob"):
+    for words in (
+        "train        Train a network",
+        "evaluate     Test a trained",
+        "predict      Predict the cl",
+    ):
         assert words in said
 
 
@@ -39,6 +43,41 @@ def test_unknown_options_are_refused_with_the_nearest_name(
     assert run("train", "--data.nmae", "strokes") != 0
     assert "--data.name" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("predikt",), "there is no command 'predikt'; did you mean predict?"),
+        (("nonsense",), "there is no command 'nonsense'; see scalechannels --help"),
+        (("--nonsense",), "there is no option '--nonsense'; see scalechannels --help"),
+        (("detect", "a.png", "--invret"), "there is no option '--invret'; did you mean --invert?"),
+        (("detect", "a.png", "b.png"), "unexpected argument 'b.png'; see scalechannels detect --help"),
+        (("data", "fetch"), "scalechannels data fetch needs NAME; see scalechannels data fetch --help"),
+        (("export", "net"), "scalechannels export needs --onnx; see scalechannels export --help"),
+        (("predict", "net", "a.png", "--out"), "--out needs a value"),
+        (("data", "scene", "a.png", "--sizes", "4"), "--sizes needs 2 values; got 1"),
+        (("detect", "a.png", "--device", "tpu"), "--device must be cpu or cuda; got 'tpu'"),
+        (("table", "1", "--format", "yaml"), "--format must be text, markdown or json; got 'yaml'"),
+        (("data", "generate", "mnist"), "NAME must be mnist-large-scale; got 'mnist'"),
+        (("demo", "--port", "http"), "--port must be a whole number; got 'http'"),
+        (("detect", "a.png", "--threshold", "high"), "--threshold must be a number; got 'high'"),
+        (("evaluate", "net", "--sizes", "1", "0"), "--sizes must be positive numbers; got '1 0'"),
+        (("report", "--document", "nowhere.md"), "'nowhere.md' does not exist"),
+        (("figure", "5", "--out", "file"), "'file' already exists and is not a folder"),
+    ],
+)
+def test_what_is_refused_is_one_plain_sentence(
+    words: tuple[str, ...],
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    assert run(*words) == 1
+    assert capsys.readouterr().err == f"error: {said}\n"
 
 
 def failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:

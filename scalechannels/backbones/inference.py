@@ -88,12 +88,12 @@ def require_logits(outputs: Tensor, windows: Tensor) -> Tensor:
     """What a backbone gave for windows (N, C, n, n), or a clear error unless it is (N, K)."""
     if not isinstance(outputs, Tensor):
         raise ValueError(
-            f"a backbone gives one tensor (N, K), this one gave a {type(outputs).__name__}: wrap it in a "
-            "module that returns the logits alone"
+            f"a backbone must give one tensor (N, K); got {type(outputs).__name__}. Wrap it in a module that "
+            "returns only the logits"
         )
     if outputs.ndim != 2 or outputs.shape[0] != windows.shape[0]:
         raise ValueError(
-            f"a backbone gives (N, K), this one gave {tuple(outputs.shape)} for {windows.shape[0]} windows"
+            f"a backbone must give (N, K); got {tuple(outputs.shape)} for {windows.shape[0]} windows"
         )
     return outputs
 

@@ -161,7 +161,7 @@ class CifarBackbone(Backbone):
 def require_counts(**counts: int) -> None:
     for name, count in counts.items():
         if not isinstance(count, int) or count < 1:
-            raise ValueError(f"{name} is a whole number of at least 1, got {count!r}")
+            raise ValueError(f"{name} must be a whole number of at least 1; got {count!r}")
 
 
 def _side_after(window: int, strides: tuple[int, ...]) -> int:

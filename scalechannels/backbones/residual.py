@@ -56,8 +56,8 @@ class ResidualBackbone(Backbone):
         height, width = windows.shape[2:]
         if min(height, width) < SMALLEST:
             raise ValueError(
-                f"this backbone takes windows of {SMALLEST} pixels or more along each side, "
-                f"got {height}x{width}; give a larger window"
+                f"windows must have at least {SMALLEST} pixels along each side for this backbone; "
+                f"got {height}x{width}"
             )
         enter_first, within_first, enter_second, enter_third, within_third = parts
         maps = F.max_pool2d(enter_first(windows), 2)  # (N, 2F, n/2, n/2)

@@ -18,7 +18,7 @@ def sized_backbone(window: int, channels: int, classes: int, features: int = FEA
     while (smaller := (side - 5) // 2 + 1) >= SMALLEST_SIDE:
         side, pairs = smaller, pairs + 1
     if not pairs:
-        raise ValueError(f"network.window is at least 11 pixels, got {window}")
+        raise ValueError(f"network.window must be at least 11 pixels; got {window}")
     widths = [features if pair < pairs // 2 else 2 * features for pair in range(pairs) for _ in range(2)]
     return ConvBackbone(tuple(widths), window=window, channels=channels, classes=classes)
 

@@ -51,17 +51,19 @@ class LibraryBackbone(Backbone):
     ) -> None:
         super().__init__()
         if library not in get_args(Library):
-            raise ValueError(f"the library is one of {', '.join(get_args(Library))}, got {library!r}")
+            raise ValueError(f"library must be one of {', '.join(get_args(Library))}; got {library!r}")
         if weights not in (None, "pretrained"):
-            raise ValueError(f'weights are None (fresh) or "pretrained", got {weights!r}')
+            raise ValueError(f'weights must be None (fresh) or "pretrained"; got {weights!r}')
         if library == "torchvision" and channels != 3:
-            raise ValueError(f"torchvision's models take 3 channels, got {channels}; timm makes others")
+            raise ValueError(
+                f"channels must be 3 for torchvision's models; got {channels}. timm makes others"
+            )
         self.library, self.name, self.classes, self.channels = library, name, classes, channels
         neutral = channels != 3
         for key, given, usual, other in (("mean", mean, IMAGENET_MEAN, 0.0), ("std", std, IMAGENET_STD, 1.0)):
             values = torch.tensor(given or ([other] * channels if neutral else usual), dtype=torch.float32)
             if values.shape != (channels,):
-                raise ValueError(f"one {key} for each of {channels} channels, got {given}")
+                raise ValueError(f"{key} must hold one value for each of {channels} channels; got {given}")
             self.register_buffer(key, values[:, None, None], persistent=False)
         make = _torchvision_model if library == "torchvision" else _timm_model
         self.model = make(name, classes, channels, weights is not None)

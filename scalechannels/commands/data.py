@@ -10,16 +10,16 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from scalechannels.cli import Root, require_device
+from scalechannels.cli import AT_LEAST_ONE, Root, ending, require_device
 
 BUILT_IN = ("strokes", "scenes", "mnist-large-scale", "cifar10")
 
-data = App(name="data", help="Fetch, make and look at the data sets.")
+data = App(name="data", help="Fetch, generate and view data sets.")
 
 
 @data.command
 def fetch(name: Literal["mnist", "cifar10"], *, root: Root = None) -> None:
-    """Fetch MNIST or CIFAR-10, verify it by checksum, and keep it. A second call is instant.
+    """Fetch MNIST or CIFAR-10 once, and verify its checksum.
 
     Example: scalechannels data fetch mnist
     """
@@ -36,15 +36,16 @@ def show(
     ] = "strokes",
     *,
     out: Annotated[
-        Path | None, Parameter(help="The PNG to write; by default the data's name in this folder.")
+        Path | None,
+        Parameter(help="The PNG to write; by default NAME.png in this folder.", validator=ending(".png")),
     ] = None,
-    seed: Annotated[int, Parameter(help="Seed for the choice of examples.")] = 0,
+    seed: Annotated[int, Parameter(help="Seed for choosing the examples.")] = 0,
     root: Root = None,
     skip_corrupt: Annotated[
-        bool, Parameter(help="Leave out the unreadable files of a folder.", negative=())
+        bool, Parameter(help="Leave out unreadable files instead of refusing the folder.", negative=())
     ] = False,
 ) -> None:
-    """Write a contact sheet of a data set as PNG: sizes across, classes down.
+    """Write a contact sheet of a data set as PNG: one row per class, one column per size.
 
     Examples of use:
 
@@ -52,11 +53,10 @@ def show(
     - scalechannels data show photos/ --out photos.png
     """
     from scalechannels.data import show as sheets
-    from scalechannels.data.pictures import png_path
 
     if what not in BUILT_IN and not Path(what).is_dir():
-        raise ValueError(f"{what!r} is neither a folder nor one of {', '.join(BUILT_IN)}")
-    out = png_path(out or f"{Path(what).resolve().name or 'folder'}.png")
+        raise ValueError(f"WHAT must be a folder or one of {', '.join(BUILT_IN)}; got '{what}'")
+    out = out or Path(f"{Path(what).resolve().name or 'folder'}.png")
     if what == "strokes":
         sheets.show_strokes(out, seed)
     elif what == "scenes":
@@ -75,20 +75,27 @@ def show(
 
 @data.command
 def scene(
-    out: Annotated[Path, Parameter(help="The PNG to write; a JSON file next to it lists the objects.")],
+    out: Annotated[
+        Path,
+        Parameter(
+            help="The PNG to write; a JSON file beside it lists the objects.", validator=ending(".png")
+        ),
+    ],
     /,
     *,
-    count: Annotated[int, Parameter(help="Objects in the scene.")] = 12,
-    seed: Annotated[int, Parameter(help="Seed for the objects, their sizes and places.")] = 0,
-    height: int = 512,
-    width: int = 768,
+    count: Annotated[int, Parameter(help="Number of objects.")] = 12,
+    seed: Annotated[int, Parameter(help="Seed for the objects, their sizes and their positions.")] = 0,
+    height: Annotated[int, Parameter(help="Height of the image in pixels.")] = 512,
+    width: Annotated[int, Parameter(help="Width of the image in pixels.")] = 768,
     sizes: Annotated[
         tuple[float, float],
-        Parameter(help="The smallest and the largest object, as a multiple of 28 pixels.", negative=()),
+        Parameter(help="The smallest and the largest object size, in multiples of 28 pixels.", negative=()),
     ] = (0.5, 4.0),
-    background: Literal["plain", "noisy", "textured"] = "plain",
+    background: Annotated[
+        Literal["plain", "noisy", "textured"], Parameter(help="What lies behind the objects.")
+    ] = "plain",
 ) -> None:
-    """Write an image of built-in digits with random sizes and places, and a list of where they are.
+    """Write an image of built-in digits at random sizes and positions, and a list of them.
 
     Example: scalechannels data scene scene.png --background noisy --seed 3
     """
@@ -103,17 +110,21 @@ def scene(
 def generate(
     name: Literal["mnist-large-scale"],
     *,
-    out: Annotated[Path | None, Parameter(help="Folder for the files; by default one in the cache.")] = None,
-    tests_only: Annotated[bool, Parameter(help="Leave out the training sets.", negative=())] = False,
-    samples: Annotated[int | None, Parameter(help="Images in each set; by default all of them.")] = None,
-    seed: Annotated[int, Parameter(help="Seed for the sizes of the multi-scale sets and the samples.")] = 0,
+    out: Annotated[
+        Path | None, Parameter(help="Folder for the files; by default one in the user's cache.")
+    ] = None,
+    tests_only: Annotated[bool, Parameter(help="Write only the test sets.", negative=())] = False,
+    samples: Annotated[
+        int | None, Parameter(help="Number of images in each set; by default all.", validator=AT_LEAST_ONE)
+    ] = None,
+    seed: Annotated[int, Parameter(help="Seed for the sizes drawn from a range, and for --samples.")] = 0,
     device: Annotated[Literal["cpu", "cuda"], Parameter(help="Where to compute.")] = "cpu",
     root: Root = None,
 ) -> None:
     """Write MNIST Large Scale as HDF5 files with the published names.
 
-    There are six training sets (of one size or of a range) and 17 test sizes. Files that are already complete
-    are kept.
+    There are six training sets, each of one size or of a range of sizes, and 17 test sets of one size each.
+    Complete files are kept.
 
     Example: scalechannels data generate mnist-large-scale --tests-only --out mnist-large-scale
     """

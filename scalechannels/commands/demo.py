@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from scalechannels.cli import must
+
 if TYPE_CHECKING:
     from scalechannels.demo.server import DemoServer
 
@@ -16,21 +18,31 @@ DETECTOR = "digit-detector"
 def demo(
     *,
     network: Annotated[
-        Path, Parameter(help="A scale-channel network for digits: a run's folder, or a shipped name.")
+        Path,
+        Parameter(
+            help="A scale-channel network for digits: a run's folder, or the name of a shipped network."
+        ),
     ] = Path("fovlse-mnist"),
-    plain: Annotated[Path, Parameter(help="The plain CNN beside it.")] = Path("cnn-mnist"),
+    plain: Annotated[Path, Parameter(help="The plain CNN to compare it with.")] = Path("cnn-mnist"),
     detector: Annotated[
-        Path | None, Parameter(help="The network that finds digits in scenes; default: the shipped one.")
+        Path | None, Parameter(help="The network that finds digits in scenes; by default the shipped one.")
     ] = None,
-    port: Annotated[int, Parameter(help="The port to listen on; 0 takes a free one.")] = 8000,
+    port: Annotated[
+        int,
+        Parameter(
+            help="The port to listen on; 0 picks a free one.",
+            validator=must(lambda port: 0 <= port < 2**16, f"be from 0 to {2**16 - 1}"),
+        ),
+    ] = 8000,
     open_page: Annotated[
-        bool, Parameter(name="--open", help="Open the page in the browser.", negative=())
+        bool, Parameter(name="--open", help="Open the page in a browser.", negative=())
     ] = False,
 ) -> None:
-    """Draw a digit, zoom it over a factor of 16, and see what every scale channel sees and says.
+    """Serve a web page on which you draw a digit, zoom it, and see what every scale channel says.
 
-    Beside it is a plain CNN that was trained on the same digits. A second tab finds digits in whole scenes.
-    The page is served only to this machine and works offline. Ctrl-C ends it.
+    The page also shows the answer of a plain CNN that was trained on the same digits. A second tab finds
+    digits in whole scenes. The page is served only to this machine, and works offline. Press Ctrl-C to stop
+    the server.
 
     Examples of use:
 
@@ -38,7 +50,7 @@ def demo(
     - scalechannels demo --network runs/NAME --plain runs/OTHER --port 8080
     """
     server = open_server(network, plain, detector, port)
-    print(f"The demo: {server.address} (Ctrl-C ends it)", flush=True)
+    print(f"The demo: {server.address} (press Ctrl-C to stop the server)", flush=True)
     if open_page:
         import webbrowser
 
@@ -46,15 +58,13 @@ def demo(
     try:
         server.serve_forever()
     except KeyboardInterrupt:
-        print("\nended")
+        print("\nstopped")
     finally:
         server.server_close()
 
 
 def open_server(network: Path, plain: Path, detector: Path | None, port: int) -> DemoServer:
     """A server that listens; every folder is checked before."""
-    if not 0 <= port < 2**16:
-        raise ValueError(f"--port is a number from 0 to {2**16 - 1}, got {port}")
     from scalechannels.demo.answers import Demo
     from scalechannels.demo.looks import open_looks
     from scalechannels.demo.scene import open_detector
@@ -68,4 +78,6 @@ def open_server(network: Path, plain: Path, detector: Path | None, port: int) ->
     try:
         return DemoServer(Demo(looks, detect), port)
     except OSError as error:
-        raise OSError(f"cannot listen on port {port}: {error}; choose another --port, or 0") from error
+        raise OSError(
+            f"port {port} cannot be used ({error.strerror or error}); choose another --port, or 0"
+        ) from error

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from scalechannels.cli import Device, Invert, MaxPixels, NetworkFolder, ValueRange, require_device
+from scalechannels.cli import (
+    Device,
+    Invert,
+    MaxPixels,
+    NetworkFolder,
+    ValueRange,
+    ending,
+    must,
+    require_device,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,25 +32,36 @@ Look = Literal["everywhere", "interest"]
 
 
 def detect(
-    image: Annotated[Path, Parameter(help="An image file.")],
+    image: Annotated[Path, Parameter(help="The image file.")],
     /,
     *,
     network: NetworkFolder = Path("digit-detector"),
     json_file: Annotated[
         Path | None,
-        Parameter(name="--json", help="A .json file; by default NAME-detections.json in this folder."),
+        Parameter(
+            name="--json",
+            help="The JSON file to write; by default NAME-detections.json in this folder.",
+            validator=ending(".json"),
+        ),
     ] = None,
     overlay: Annotated[
-        Path | None, Parameter(help="A .png with the boxes; by default NAME-detections.png in this folder.")
+        Path | None,
+        Parameter(
+            help="The PNG to write, with the boxes; by default NAME-detections.png in this folder.",
+            validator=ending(".png"),
+        ),
     ] = None,
     look: Annotated[
         Look,
-        Parameter(help="Search everywhere, or only at points of interest, which is faster but finds less."),
+        Parameter(
+            help="Search everywhere, or only at interest points, which is faster but finds fewer objects."
+        ),
     ] = "everywhere",
     threshold: Annotated[
         float | None,
         Parameter(
-            help="Minimum probability of an object; by default 0.5, or 0.9 without a background class."
+            help="Minimum probability of an object; by default 0.5, or 0.9 without a background class.",
+            validator=must(lambda least: 0 <= least < 1, "be a probability from 0 to below 1"),
         ),
     ] = None,
     invert: Invert = False,
@@ -49,17 +69,19 @@ def detect(
     max_pixels: MaxPixels = None,
     device: Device = None,
 ) -> None:
-    """Find objects of any size anywhere in an image: a list, JSON, and a picture with their boxes.
+    """Find objects of any size anywhere in an image, list them, and draw their boxes.
 
-    The shipped digit-detector finds handwritten digits from 14 to 112 pixels; it was trained on digits of 28
-    pixels, white on black, with a class for everything else. You can give any network whose backbone slides.
-    One without a background class answers everywhere, so you have to find its --threshold by trial.
+    The shipped digit-detector finds handwritten digits from 14 to 112 pixels. It was trained on white digits
+    of 28 pixels on black, with a background class for everything else. Any other network will do if its
+    backbone can slide over an image. A network without a background class finds objects everywhere: raise
+    --threshold until only real objects are left.
 
-    A box is the square that the deciding scale channel saw, as x0, y0, x1, y1 in pixel-centre coordinates:
-    the image reaches from −0.5 to width − 0.5. If that channel is the first or last of the grid, the object
-    may be smaller or larger than its box. It is then marked: use a network with a wider range of scales.
+    A box is the square that the deciding scale channel saw: x0, y0, x1, y1 in pixels, where the centre of the
+    first pixel is 0, 0. An object is marked as at the edge if the deciding channel is the smallest or the
+    largest. The object may then be smaller or larger than its box: use a network with more scales.
 
-    For networks of digits the image is first stretched to full contrast, as in `scalechannels predict`.
+    For networks trained on digits, the image is first stretched to full contrast, as in
+    `scalechannels predict`.
 
     Examples of use:
 
@@ -69,23 +91,25 @@ def detect(
     """
     json_file = json_file or Path(f"{image.stem}-detections.json")
     overlay = overlay or Path(f"{image.stem}-detections.png")
-    require_outputs(image, json_file, overlay)
+    if overlay.resolve() == image.resolve():
+        raise ValueError(f"--overlay would replace the image '{image}'; choose another name")
 
     from scalechannels.data.frames import reduced
     from scalechannels.data.pictures import MAX_PIXELS, as_taken, read_image
     from scalechannels.detection.detector import Detector
-    from scalechannels.saving.saved_network import SavedNetwork
+    from scalechannels.saving.saved_network import SavedNetwork, require_free
 
+    require_free(json_file)
     saved = SavedNetwork.open(network)
     if not image.is_file():
-        raise FileNotFoundError(f"{image} does not exist or is not a file; give an image file")
+        raise FileNotFoundError(f"'{image}' is not a file; give an image file")
     on = require_device(device)
     if threshold is None:
         threshold = saved.threshold
     try:
         detector = Detector(saved.network.to(on), background=saved.background, threshold=threshold)
     except TypeError as error:  # a backbone that cannot slide
-        raise ValueError(f"{network} cannot detect: {error}") from error
+        raise ValueError(f"'{network}' cannot detect: {error}") from error
     picture = read_image(image, grey=saved.grey, max_pixels=max_pixels or MAX_PIXELS)  # (C, H, W), 0 to 1
     prepared = reduced(as_taken(picture, values or saved.values, invert), saved.reduce).to(on)
     found = detector(prepared) if look == "everywhere" else detector.at_interest_points(prepared)
@@ -103,19 +127,6 @@ def detect(
     print(table(result["objects"], (json_file, overlay)))
     for remark in remarks(result, saved, prepared):
         print(f"warning: {remark}", file=sys.stderr)
-
-
-def require_outputs(image: Path, json_file: Path, overlay: Path) -> None:
-    """Before any work: outputs have fitting names, and none is the image itself."""
-    from scalechannels.data.pictures import png_path
-    from scalechannels.saving.saved_network import require_free
-
-    if json_file.suffix.lower() != ".json":
-        raise ValueError(f"--json takes a .json file, got {json_file}")
-    require_free(json_file)
-    png_path(overlay)
-    if overlay.resolve() == image.resolve():
-        raise ValueError(f"--overlay would replace the image {image}; choose another name")
 
 
 def enlarged(one: Detection, factor: int, seen: Sequence[int], shape: Sequence[int]) -> Detection:
@@ -165,14 +176,14 @@ def remarks(result: dict[str, Any], saved: SavedNetwork, prepared: Tensor) -> It
     if edge:
         grid = saved.network.grid
         yield (
-            f"{edge} of {len(result['objects'])} objects were decided by the first or last scale of the grid "
-            f"({grid.minimum:.3g} to {grid.maximum:.3g}) and may be smaller or larger than their boxes: use "
-            "a network with a wider range of scales"
+            f"{edge} of {len(result['objects'])} objects were found by the smallest or the largest scale "
+            f"channel (σ = {grid.minimum:.3g} or {grid.maximum:.3g}) and may be smaller or larger than "
+            "their boxes; use a network with a wider range of scales"
         )
     if saved.background is None:
         yield (
-            "this network has no background class, so that it answers where there is no object; raise "
-            f"--threshold (now {result['threshold']:g}) until only objects remain"
+            "this network has no background class, so it may find objects where there are none; raise "
+            f"--threshold (now {result['threshold']:g}) until only real objects are left"
         )
     if saved.values == "digits" and is_dark_on_light(prepared):
-        yield "the image looks dark on light, the network was trained on light on dark: try --invert"
+        yield "the image looks dark on light, but this network expects light objects on dark; try --invert"

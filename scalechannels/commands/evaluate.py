@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from scalechannels.cli import Device, NetworkFolder, Root, Sizes, Split, require_device
+from scalechannels.cli import Device, NetworkFolder, Root, Sizes, Split, ending, require_device
 from scalechannels.training.config import DataConfig, DataName, RunConfig
 
 
@@ -22,25 +22,28 @@ def evaluate(
     split: Split = "test",
     data: Annotated[
         DataName | None,
-        Parameter(name="--data.name", help="What to test on; by default what the run was trained on."),
+        Parameter(name="--data.name", help="The data to test on; by default the data of training."),
     ] = None,
-    out: Annotated[Path | None, Parameter(help="A JSON file for the whole result.")] = None,
+    out: Annotated[
+        Path | None, Parameter(help="The JSON file for the full result.", validator=ending(".json"))
+    ] = None,
     device: Device = None,
     root: Root = None,
 ) -> None:
-    """Test a trained network at many sizes: prints a table; --out writes everything as JSON.
+    """Test a trained network at many sizes and print a table.
 
-    For each size the JSON holds the accuracy, overall and for each class, the confusion matrix (rows are the
-    true classes), the selection (how much each scale channel contributes to the winning class, on average)
-    and the errors (which images were misclassified; scalechannels.training.errors.unpack_errors reads them).
+    With --out, the full result is written as JSON. For each size it holds:
+
+    - the accuracy, overall and for each class
+    - the confusion matrix (rows are the true classes)
+    - the selection: how much each scale channel contributes to the winning class, on average
+    - the errors: which images were misclassified (unpack_errors of scalechannels.training.errors reads them)
 
     Example: scalechannels evaluate runs/NAME --sizes 0.5 1 2 4 8 --split validation --out result.json
     """
     from scalechannels.saving.saved_network import require_free
 
     if out is not None:
-        if out.suffix.lower() != ".json":
-            raise ValueError(f"--out takes a .json file, got {out}")
         require_free(out)
     result = evaluate_folder(folder, sizes, split, data, require_device(device), root)
     print(table(result))
@@ -75,7 +78,7 @@ def evaluate_folder(
     elif name is not None:
         trained = DataConfig(name=name)
     else:
-        raise ValueError(f"{place} does not say what it was trained on: give --data.name")
+        raise ValueError(f"'{place}' does not say what it was trained on; give --data.name")
     used = trained if name in (None, trained.name) else DataConfig(name=name, seed=trained.seed)
     used = replace(used, hold_out=used.hold_out or (used.name == "cifar10" and split == "validation"))
     source = open_data(used, device, root)

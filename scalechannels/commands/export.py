@@ -7,37 +7,45 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from scalechannels.cli import NetworkFolder
+from scalechannels.cli import NetworkFolder, ending, must
 
 
 def export(
     network: NetworkFolder,
     /,
     *,
-    onnx: Annotated[Path, Parameter(help="The .onnx file to write.")],
+    onnx: Annotated[Path, Parameter(help="The ONNX file to write.", validator=ending(".onnx"))],
     size: Annotated[
         tuple[int, int] | None,
-        Parameter(help="Height and width of the images; default: any size, if the network allows it."),
+        Parameter(
+            help="Height and width of the images; by default any size, if the network allows it.",
+            validator=must(lambda size: min(size) > 0, "be a height and a width in pixels"),
+        ),
     ] = None,
     dense: Annotated[
         bool,
-        Parameter(help="Give logits and scale at every fourth pixel, not only at the centre.", negative=()),
+        Parameter(
+            help="Give the logits and the scale at every fourth pixel, not only for the whole image.",
+            negative=(),
+        ),
     ] = False,
 ) -> None:
-    """Write a network as ONNX, for onnxruntime and other programs without PyTorch.
+    """Export a network as ONNX, for programs that run without PyTorch.
 
-    The file takes `images` (batch, channels, height, width) and gives `logits` (batch, classes) and, for
-    networks with scale channels, `channel_logits` (batch, scales, classes). Batches may have any size.
-    Networks that foveate take images of any size; the plain CNN of digits takes 112x112, and so does swmax
-    unless --size says otherwise. The metadata hold the classes, scales, size, range of values and `reduce`.
-    Shrink images by the factor `reduce` before you pass them in. It is 1, except for networks trained on own
-    images of large objects; the command then says so.
+    The file takes `images` (batch, channels, height, width) and gives `logits` (batch, classes). For networks
+    with scale channels it also gives `channel_logits` (batch, scales, classes). Batches may have any size.
+    Foveated networks take images of any size. The plain CNN for digits takes images of 112x112 pixels, and so
+    does swmax unless you give --size.
 
-    With --dense the file takes one image of any size and gives `logits` (1, classes, h, w) and the selected
-    `scales` (1, h, w) at every fourth pixel, the first included; converting takes minutes.
+    The metadata hold the classes, the scales, the size, the range of values and the factor `reduce`. Shrink
+    each image by this factor before you pass it in. The factor is 1, except for networks that were trained on
+    your own images of large objects; the command tells you when it is not 1.
 
-    The file is written only after onnxruntime agrees with PyTorch on random images to within 1e-4. Needs
-    pip install 'scalechannels[onnx]'.
+    With --dense, the file takes one image of any size. It gives `logits` (1, classes, h, w) and the selected
+    `scales` (1, h, w) at every fourth pixel, starting with the first. This conversion takes minutes.
+
+    The file is written only if onnxruntime and PyTorch agree to within 1e-4 on random images. This command
+    needs pip install 'scalechannels[onnx]'.
 
     Examples of use:
 
@@ -68,8 +76,8 @@ def export(
     print(f"onnxruntime agrees with PyTorch within {done.error:.0e} on batches of {counts} random images")
     if saved.reduce > 1:
         print(
-            f"Make images {saved.reduce} times smaller along each side before you give them to the file: "
-            "the network was trained on such images (the metadata's reduce; scales are in their pixels)"
+            f"Shrink each image by a factor of {saved.reduce} along each side before you pass it in, as the "
+            "images of training were (`reduce` in the metadata). Scales are in pixels of the shrunken image."
         )
 
 
@@ -80,4 +88,4 @@ def slide(network: Any, name: Path) -> Any:
     try:
         return DenseNetwork(network)
     except TypeError as error:
-        raise ValueError(f"{name} has no dense form: {error}") from error
+        raise ValueError(f"'{name}' has no dense form: {error}") from error

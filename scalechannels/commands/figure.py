@@ -12,15 +12,13 @@ from scalechannels.cli import ResultsFolder
 
 
 def figure(
-    ids: Annotated[
-        list[str], Parameter(help="2 to 15 for the paper's figures, names such as batch-norm, or all.")
-    ],
+    ids: Annotated[list[str], Parameter(help="Numbers from 2 to 15, names such as batch-norm, or all.")],
     /,
     *,
-    out: Annotated[Path, Parameter(help="The folder for a PNG and an SVG of each.")] = Path("figures"),
+    out: Annotated[Path, Parameter(help="The folder for a PNG and an SVG of each figure.")] = Path("figures"),
     results: ResultsFolder = None,
 ) -> None:
-    """Draw figures of the paper as PNG and SVG. Missing results are named in the picture.
+    """Draw figures of the paper as PNG and SVG. Each picture names the results it lacks.
 
     Examples of use:
 

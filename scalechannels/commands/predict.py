@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
-from scalechannels.cli import Device, Invert, MaxPixels, NetworkFolder, ValueRange, require_device
+from scalechannels.cli import Device, Invert, MaxPixels, NetworkFolder, ValueRange, ending, require_device
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,26 +45,38 @@ class Prediction(NamedTuple):
 
 def predict(
     network: NetworkFolder,
-    images: Annotated[list[Path], Parameter(help="Image files, or folders that are searched for them.")],
+    images: Annotated[list[Path], Parameter(help="Image files, or folders to search for image files.")],
     /,
     *,
-    out: Annotated[Path | None, Parameter(help="A .csv or .json file; by default CSV is printed.")] = None,
+    out: Annotated[
+        Path | None,
+        Parameter(
+            help="The CSV or JSON file to write; by default CSV is printed.",
+            validator=ending(".csv", ".json"),
+        ),
+    ] = None,
     invert: Invert = False,
     values: ValueRange = None,
     max_pixels: MaxPixels = None,
     device: Device = None,
 ) -> None:
-    """Class, probability and estimated scale of images, and what each scale channel contributes.
+    """Predict the class of each image, its probability and the object's scale.
 
-    The object is expected at the centre of its image, which may have any size. The scale is the σ of the
-    strongest channel, which sees σ·28 pixels (σ·32 for CIFAR-10, σ·window for own images). at_edge is
-    true if it is the first or last of the grid. The object may then be smaller or larger still: widen the
-    range.
+    The object should be at the centre of its image, which may have any size. There is one row for each image,
+    with these columns:
 
-    Networks for digits were trained on white digits on black: each image is made grey, its darkest pixel
-    becomes −0.76 and its brightest 0.76, as in MNIST Large Scale. Give --invert for ink on paper. Networks
-    for own images and for colour take 0 to 1. Unreadable files are named and left out, and the exit code is
-    1.
+    - class and probability: the most likely class, and how likely it is
+    - scale: σ of the strongest scale channel, which sees a window of σ·28 pixels (σ·32 for CIFAR-10, σ·window
+      for your own images)
+    - at_edge: true if the strongest channel is the smallest or the largest one. The object may then be
+      smaller or larger than any channel expects: train a network with more scales.
+    - channel_σ: how much each channel contributes to the class
+
+    Networks for digits expect white digits on black; give --invert for ink on paper. For these networks each
+    image is made grey and stretched to full contrast, from −0.76 to 0.76. Other networks take values from 0
+    to 1.
+
+    Unreadable files are reported and skipped. The exit code is then 1.
 
     Examples of use:
 
@@ -74,14 +86,14 @@ def predict(
     from scalechannels.saving.saved_network import SavedNetwork, require_free
 
     if out is not None:
-        if out.suffix.lower() not in (".csv", ".json"):
-            raise ValueError(f"--out takes a .csv or a .json file, got {out}")
         require_free(out)
     saved = SavedNetwork.open(network)
     saved.network.to(require_device(device))
     paths = image_paths(images)
     reader = Reader(saved, values or saved.values, invert, max_pixels)
     predictions = list(predict_images(saved, reader.read(paths)))
+    if not predictions:
+        sys.exit(1)  # every file was reported
     as_table = out is None or out.suffix.lower() == ".csv"
     text = as_csv(predictions, saved.scales) if as_table else as_json(predictions)
     if out is None:
@@ -104,10 +116,10 @@ def image_paths(given: Sequence[Path]) -> list[Path]:
     paths: list[Path] = []
     for path in given:
         if not path.exists():
-            raise FileNotFoundError(f"{path} does not exist; give image files or folders of them")
+            raise FileNotFoundError(f"'{path}' does not exist; give image files or folders of images")
         found = image_files(path) if path.is_dir() else [path]
         if not found:
-            raise ValueError(f"no images ({', '.join(SUFFIXES)}) in {path}")
+            raise ValueError(f"'{path}' holds no images ({', '.join(SUFFIXES)})")
         paths += found
     return paths
 
@@ -172,7 +184,7 @@ def predict_batch(saved: SavedNetwork, batch: Sequence[tuple[Path, Tensor]]) -> 
     try:
         said = saved.network.explain(images)
     except ValueError as error:
-        raise ValueError(f"{batch[0][0]}: {error}") from error
+        raise ValueError(f"'{batch[0][0]}' cannot be used: {error}") from error
     shares = said.contributions  # (B, S), or None without channels
     probabilities, labels = said.logits.softmax(1).max(1)
     for index, (path, _) in enumerate(batch):
@@ -192,14 +204,14 @@ def remarks(predictions: Sequence[Prediction], reader: Reader, network: str) -> 
     saved = reader.saved
     if reader.dark_on_light and not reader.invert:
         yield (
-            f"{reader.dark_on_light} of {len(predictions)} images look dark on light, and this network was "
-            "trained on light on dark: try --invert"
+            f"{reader.dark_on_light} of {len(predictions)} images look dark on light, but this network "
+            "expects light objects on dark; try --invert"
         )
     empty = sum(one.label == "background" for one in predictions)
     if empty and saved.background is not None:
         yield (
-            f"{empty} of {len(predictions)} images are background as a whole to this detector, at its surest "
-            f"scale; scalechannels detect IMAGE --network {network} finds the objects in them"
+            f"this detector sees only background at the centre of {empty} of {len(predictions)} images; to "
+            f"search a whole image, use scalechannels detect IMAGE --network {network}"
         )
     yield from edge_warnings(predictions, getattr(saved.network, "grid", ()), saved.deployed)
 
@@ -228,9 +240,9 @@ def edge_warnings(
                 else f"--network.{option} {wider(grid, -1 if option == 'low' else 1)}"
             )
             warnings.append(
-                f"{len(ended)} of {len(predictions)} images, such as {ended[0].path}: the strongest channel "
-                f"is the {end} (σ = {ended[0].scale or 1:.3g}), so the object may be {beyond} than any "
-                f"channel is for. Widen the range: train with {advice}"
+                f"in {len(ended)} of {len(predictions)} images, such as '{ended[0].path}', the strongest "
+                f"channel is the {end} (σ = {ended[0].scale or 1:.3g}), so the object may be {beyond} than "
+                f"any channel expects. Widen the range: train with {advice}"
             )
     return warnings
 

@@ -41,15 +41,16 @@ def quickstart(
     *,
     out: Annotated[Path, Parameter(help="The folder for the report and the two runs.")] = Path("quickstart"),
     data: Annotated[
-        Literal["strokes", "mnist"], Parameter(help="Built-in digits, or MNIST, which is fetched once.")
+        Literal["strokes", "mnist"],
+        Parameter(help="Built-in digits (strokes), or MNIST, which is fetched once."),
     ] = "strokes",
     root: Root = None,
 ) -> None:
-    """See the point in two minutes: train at one size, test at seventeen, and read the report.
+    """See what scale channels do, in two minutes: train at one size, test at seventeen.
 
     A scale-channel network and a plain CNN are trained on the same 3,000 digits of one size, on the CPU. Both
-    are then tested on new digits from half that size to eight times that size. If it is stopped or killed,
-    the same command resumes.
+    are then tested on new digits from half that size to eight times that size, and a report compares them. If
+    the command is stopped or killed, run it again to resume.
 
     Example: scalechannels quickstart --out quickstart
     """

@@ -8,20 +8,22 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from scalechannels.cli import ResultsFolder
+from scalechannels.cli import ResultsFolder, ending
 
 
 def report(
     *,
-    out: Annotated[Path, Parameter(help="The HTML file.")] = Path("report.html"),
+    out: Annotated[Path, Parameter(help="The HTML file to write.", validator=ending(".html"))] = Path(
+        "report.html"
+    ),
     document: Annotated[
-        Path | None, Parameter(help="Update the generated part of this Markdown file instead.")
+        Path | None, Parameter(help="Instead, update the generated part of this Markdown file.")
     ] = None,
     results: ResultsFolder = None,
 ) -> None:
-    """Write one self-contained page: all tables and figures, the paper's values beside ours, and the claims.
+    """Write one page with all tables, figures and claims, the paper's values beside ours.
 
-    It is built from the committed results, without a GPU, in under a minute.
+    The page is a single file. It is built from stored results, without a GPU, in under a minute.
 
     Examples of use:
 
@@ -37,8 +39,6 @@ def report(
 
         path, text = document, updated(document.read_text(encoding="utf-8"), known)
     else:
-        if out.suffix.lower() != ".html":
-            raise ValueError(f"--out takes a .html file, got {out}")
         from scalechannels.paper.report import report_page
 
         path, text = out, report_page(known)

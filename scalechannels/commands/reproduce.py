@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from scalechannels.cli import Device, Out, Root, require_device
+from scalechannels.cli import AT_LEAST_ONE, Device, Out, Root, require_device
 
 PaperNetwork = Literal["fovavg", "fovmax", "fovconc", "swmax", "cnn", "fovlse"]
 ResultsOut = Annotated[
     Path | None,
-    Parameter(help="The folder for the results; by default ./results, else the repository's."),
+    Parameter(help="The folder for results; by default ./results, or else the repository's."),
 ]
 
 
@@ -24,24 +24,27 @@ def reproduce(
     /,
     *,
     seeds: Annotated[
-        int | None, Parameter(help="Number of seeds; by default 3 for the tables and 1 for most figures.")
+        int | None,
+        Parameter(
+            help="Number of seeds; by default 3 for tables and 1 for most figures.", validator=AT_LEAST_ONE
+        ),
     ] = None,
     only: Annotated[
-        tuple[PaperNetwork, ...], Parameter(help="Only runs of these networks, such as fovavg fovmax.")
+        tuple[PaperNetwork, ...], Parameter(help="Train only these networks, such as fovavg fovmax.")
     ] = (),
     show: Annotated[
-        bool, Parameter(name="--list", help="List the missing runs and train nothing.", negative=())
+        bool, Parameter(name="--list", help="List the missing runs without training them.", negative=())
     ] = False,
     out: Out = Path("runs"),
     results: ResultsOut = None,
     device: Device = None,
     root: Root = None,
 ) -> None:
-    """Train the runs that a table or figure still needs; finished ones are not repeated.
+    """Train the runs that a table or figure still lacks.
 
-    The results are kept as JSON. If it is stopped or killed, the same command resumes. A result that is
-    damaged, or does not match its name, is reported and made again. On a GPU, runs of the same shape are
-    trained together.
+    Finished runs are not repeated, and their results are kept as JSON. If the command is stopped or killed,
+    run it again to resume. A result that is damaged or does not match its name is reported and made again. On
+    a GPU, runs of the same shape are trained together.
 
     Examples of use:
 

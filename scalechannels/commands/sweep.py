@@ -12,11 +12,11 @@ from scalechannels.training.config import RunConfig
 
 
 def sweep(
-    configs: Annotated[list[Path], Parameter(help="Config files, one for each run.")],
+    configs: Annotated[list[Path], Parameter(help="TOML config files, one for each run.")],
     /,
     *,
     ray: Annotated[
-        bool, Parameter(help="Run each as a task on a Ray cluster, or on a local one.", negative=())
+        bool, Parameter(help="Train each run as a task of Ray, on a cluster or on this machine.", negative=())
     ] = False,
     out: Out = Path("runs"),
     device: Device = None,
@@ -24,12 +24,13 @@ def sweep(
     split: Split = "test",
     sizes: Sizes = None,
 ) -> None:
-    """Run several config files. Finished runs are kept, others resume.
+    """Train one run for each of several config files.
 
-    A finished run that was tested on another --split or other --sizes is tested again, but not trained.
+    Finished runs are not repeated; unfinished ones resume. A finished run that was tested on another --split
+    or at other --sizes is tested again, but not trained again.
 
     On a GPU, runs that differ only in their training sizes and seeds are trained together. With --ray, a task
-    that dies is started again from its checkpoint.
+    that dies resumes from its checkpoint.
 
     Example: scalechannels sweep seed0.toml seed1.toml --ray
     """

@@ -13,7 +13,7 @@ from scalechannels.cli import ResultsFolder
 def table(
     id: Annotated[
         str,
-        Parameter(help="1 to 5: a table of the paper; beyond: our networks; figure5 …: a figure's data."),
+        Parameter(help="1 to 5 for a table of the paper, beyond for our networks, or figure5 for its data."),
     ],
     /,
     *,
@@ -22,7 +22,7 @@ def table(
     ] = "text",
     results: ResultsFolder = None,
 ) -> None:
-    """Print a table of the paper with its values beside ours. Missing results are reported.
+    """Print a table of the paper, with its values beside ours. Missing results are reported.
 
     Examples of use:
 

@@ -54,11 +54,12 @@ train = App(name="train", config=(own_images, config_file))
 def train_network(
     *,
     config: Annotated[
-        Path | None, Parameter(help="A TOML file with the tables [data], [network] and [training].")
+        Path | None,
+        Parameter(help="A TOML file with the tables [data], [network] and [training]; options override it."),
     ] = None,
     data: Annotated[DataConfig | None, Parameter(name="--data", name_transform=option_name)] = None,
     compare: Annotated[
-        bool, Parameter(help="Own images: train a plain CNN of equal cost as well, for the report.")
+        bool, Parameter(help="Own images: also train a plain CNN of equal cost, for the report.")
     ] = True,
     network: NetworkConfig | None = None,
     training: TrainingConfig | None = None,
@@ -73,26 +74,26 @@ def train_network(
     stream: Annotated[
         bool,
         Parameter(
-            help="Keep the images in main memory and load them in batches: for data larger than the GPU's.",
+            help="Keep the images in main memory, not on the GPU: for data larger than GPU memory.",
             negative=(),
         ),
     ] = False,
     compiled: Annotated[
         bool | None,
-        Parameter(name="--compile", help="Use torch.compile; by default on a GPU that supports it."),
+        Parameter(name="--compile", help="Use torch.compile; by default only on a GPU that supports it."),
     ] = None,
 ) -> None:
     """Train a network, test it at many sizes, and save the weights and the results.
 
-    The paper's recipe is the default. Options override the config file.
+    The default is the paper's recipe.
 
-    A run is named after its configuration. If it is stopped or killed, the same command resumes after the
-    last complete epoch. A finished run says that it is done; it is tested again only if you give another
-    --split or other --sizes.
+    A run is named after its configuration. If it is stopped or killed, run the same command again to resume
+    after the last complete epoch. A finished run is not trained again, and is tested again only if you give
+    another --split or other --sizes.
 
-    For your own images (--data FOLDER), the network, its channels and the recipe are chosen from the images.
-    A plain CNN of equal cost is trained as well, and a report shows the accuracy of both against simulated
-    size.
+    For your own images (--data FOLDER), the network, its channels and the recipe are chosen to suit the
+    images. A plain CNN of equal cost is trained as well, and a report shows the accuracy of both networks at
+    many simulated sizes.
 
     Examples of use:
 
@@ -130,7 +131,7 @@ def train_run(config: RunConfig, out: Path, device: str, **options: Any) -> None
     show(run)
     if before is not None:
         again = "it was only tested again" if tested_on(run) != before else "nothing was trained"
-        print(f"This run was done before: {again}.", file=sys.stderr)
+        print(f"This run was finished before: {again}.", file=sys.stderr)
 
 
 def show(run: Any) -> None:

@@ -151,8 +151,10 @@ def image_folder(
         )
     used = [(path, label) for path, label in listed if not decode or path in checked]
     paths, labels = tuple(path for path, _ in used), tuple(label for _, label in used)
-    if empty := [repr(folder.name) for label, folder in enumerate(folders) if label not in labels]:
-        raise ValueError(f"no readable images ({', '.join(SUFFIXES)}) in '{root}' for {', '.join(empty)}")
+    if empty := [folder.name for label, folder in enumerate(folders) if label not in labels]:
+        raise ValueError(
+            f"'{root}' holds no readable images ({', '.join(SUFFIXES)}) of the class {', '.join(empty)}"
+        )
     return ImageFolder(
         root,
         tuple(folder.name for folder in folders),

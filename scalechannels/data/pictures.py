@@ -147,7 +147,7 @@ def read(path: Path | str, grey: bool, max_pixels: int) -> tuple[Tensor, bool]:
         image, cut = decode(path, max_pixels)
         return to_tensor(image, grey), cut
     except UnreadableImageError as error:
-        raise UnreadableImageError(f"cannot read '{path}': {error}") from None
+        raise UnreadableImageError(f"'{path}' cannot be read: {error}") from None
 
 
 def check_image(path: Path, max_pixels: int = MAX_PIXELS) -> Checked:
@@ -174,7 +174,7 @@ def decode(file: Path | str | IO[bytes], max_pixels: int = MAX_PIXELS) -> tuple[
         with Image.open(file) as opened:
             if opened.width * opened.height > max_pixels:
                 raise UnreadableImageError(
-                    f"{opened.width} x {opened.height} pixels are more than {max_pixels:,}; "
+                    f"it has {opened.width} x {opened.height} pixels, more than {max_pixels:,}; "
                     "--max-pixels allows more"
                 )
             cut = _has_deep_colours(opened)  # before loading, which forgets how the file has its values
@@ -184,15 +184,15 @@ def decode(file: Path | str | IO[bytes], max_pixels: int = MAX_PIXELS) -> tuple[
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise UnreadableImageError(
-            f"more than {max_pixels:,} pixels (a decompression bomb?); --max-pixels allows more"
+            f"it has more than {max_pixels:,} pixels (a decompression bomb?); --max-pixels allows more"
         ) from None
     except MemoryError:
-        raise UnreadableImageError("not enough memory to decode it") from None
+        raise UnreadableImageError("there is not enough memory to decode it") from None
     except UnidentifiedImageError:  # its text only names the file, which the caller does
-        raise UnreadableImageError("damaged, or not an image") from None
+        raise UnreadableImageError("it is damaged, or not an image") from None
     except Exception as error:  # damaged files make Pillow's decoders raise almost anything
         reason = getattr(error, "strerror", None) or error  # of the system's errors, without the path
-        raise UnreadableImageError(f"damaged, or not an image ({reason})") from None
+        raise UnreadableImageError(f"it is damaged, or not an image ({reason})") from None
     finally:
         if raised:
             Image.MAX_IMAGE_PIXELS = pillow_limit

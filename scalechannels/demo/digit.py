@@ -86,7 +86,7 @@ def read_picture(file: bytes) -> Tensor:
         return to_tensor(decode(io.BytesIO(file), MAX_PIXELS)[0], grey=True)
     except UnreadableImageError as error:
         message = str(error).split("; --")[0]  # the command line's options are not here
-        if message.startswith("damaged, or not an image"):
+        if message.startswith("it is damaged, or not an image"):
             message = "this file is damaged, or not an image"
         raise UnreadableImageError(message) from None
 

@@ -122,7 +122,10 @@ def experiment(id: str, kind: Literal["experiment", "table", "figure"] = "experi
         if known.id == id:
             return known
     offered = [one.id for one in EXPERIMENTS if kind == "experiment" or one.is_table == (kind == "table")]
-    raise ValueError(f"no {kind} {id!r}; there are {', '.join(offered)}")
+    if kind != "table":  # which prints one at a time
+        offered.append("all")
+    names = ", ".join(one.removeprefix(kind) for one in offered)
+    raise ValueError(f"there is no {kind} '{id.removeprefix(kind)}'; choose from {names}")
 
 
 def chosen(ids: Iterable[str]) -> list[Experiment]:

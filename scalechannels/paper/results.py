@@ -140,7 +140,7 @@ def known_results(given: Path | str | None = None) -> Results:
     folder = results_folder(given)
     if not (folder / RUNS).is_dir():
         raise FileNotFoundError(
-            f"{folder} holds no results: give --results, or make some with scalechannels reproduce"
+            f"'{folder}' holds no results; give --results, or make some with scalechannels reproduce"
         )
     return Results(folder / RUNS)
 

@@ -59,7 +59,7 @@ def table_text(results: Results, id: str, form: TextForm | Literal["json"] = "te
         if form == "json":
             return _json(map(asdict, curve_tables(results, one)))
         return curve_text(results, one, form)
-    raise ValueError(f"{id} has no table: scalechannels figure {id}")
+    raise ValueError(f"'{id}' has no table; draw it with scalechannels figure {id}")
 
 
 def _json(rows: Iterable[object]) -> str:

@@ -90,14 +90,14 @@ def export_onnx(
     onnx = _packages()
     target = Path(path)
     if target.suffix.lower() != ".onnx":
-        raise ValueError(f"the file's name must end with .onnx, got {path}")
+        raise ValueError(f"the name of the file must end in .onnx; got '{path}'")
     if target.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file")
+        raise IsADirectoryError(f"'{path}' is a folder; give the name of a file")
     low, high = values
     if not low < high:
-        raise ValueError(f"values are (least, greatest), got {values}")
+        raise ValueError(f"values must be (least, greatest); got {values}")
     if isinstance(reduce, bool) or not isinstance(reduce, int) or reduce < 1:
-        raise ValueError(f"images are reduced by a whole factor of 1 or more, got {reduce!r}")
+        raise ValueError(f"reduce must be a whole number of at least 1; got {reduce!r}")
     size = _size(network, size)
     module = _Outputs(copy.deepcopy(network).cpu().float().eval())
     channels, batches = _channels(network), (1,) if module.dense else BATCHES
@@ -151,7 +151,7 @@ def _packages() -> Any:
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f"ONNX export needs onnx, onnxruntime and onnxscript ({error}): pip install 'scalechannels[onnx]'"
+            f"ONNX export needs onnx, onnxruntime and onnxscript ({error}); pip install 'scalechannels[onnx]'"
         ) from error
     return onnx
 
@@ -159,12 +159,12 @@ def _packages() -> Any:
 def _size(network: nn.Module, size: Size | None) -> Size | None:
     """The size that the exported network takes; None for any."""
     if size is not None and not all(isinstance(side, int) and side > 0 for side in size):
-        raise ValueError(f"the size is a height and a width in whole pixels, got {size}")
+        raise ValueError(f"size must be a height and a width in whole pixels; got {size}")
     look = getattr(network, "look", None)
     side = stated(network.backbone, "window") if look == "whole" else None  # type: ignore[arg-type]
     if side is not None:
         if size not in (None, (side, side)):
-            raise ValueError(f"this network takes images of {side}x{side} pixels alone, got the size {size}")
+            raise ValueError(f"this network takes only images of {side}x{side} pixels; got the size {size}")
         return side, side
     if size is None and look == "everywhere":
         return SLIDING_SIZE  # each of its channels has a size of its own: a free one takes minutes to convert

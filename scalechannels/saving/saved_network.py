@@ -130,7 +130,7 @@ class SavedNetwork:
         is_run = (folder / RUN).exists()
         if is_run and not (folder / CONFIG).exists():
             raise FileNotFoundError(
-                f"the run in {folder} is not done; resume it with scalechannels train "
+                f"the run in '{folder}' is not finished; resume it with scalechannels train "
                 f"--config {folder / RUN} --out {folder.parent}"
             )
         network: Any = load(folder)
@@ -147,7 +147,7 @@ class SavedNetwork:
         detector = _read(folder / DETECTOR)
         missing = [key for key in ("classes", "background", "values") if detector and key not in detector]
         if missing:
-            raise ValueError(f"{folder / DETECTOR} is damaged: it lacks {', '.join(missing)}")
+            raise ValueError(f"'{folder / DETECTOR}' is damaged: it lacks {', '.join(missing)}")
         about.update((key, detector[key]) for key in about if key in detector)
         if about["classes"] is not None:
             about["classes"] = [str(name) for name in about["classes"]]
@@ -208,8 +208,7 @@ def find_network(place: str | os.PathLike[str]) -> Path:
     if os.fspath(place) in names:  # a whole name, so that no path leads out of the package's folder
         return SHIPPED / path
     raise FileNotFoundError(
-        f"{place} is not a saved network: there is no such folder. "
-        + (f"Shipped networks: {', '.join(names)}" if names else "No networks are shipped")
+        f"'{place}' is neither a folder nor a shipped network; shipped are {', '.join(names) or 'none'}"
     )
 
 
@@ -217,7 +216,7 @@ def require_free(out: Path) -> None:
     """Refuse to write over a file that makes a run or a saved network what it is, this one or another."""
     folder, owned = out.resolve().parent, (CONFIG, DETECTOR, "report.json", RESULT)
     if out.name.lower() in owned and any((folder / sign).exists() for sign in (RUN, WEIGHTS)):
-        raise ValueError(f"{out} belongs to the network in {folder}; choose another name or folder")
+        raise ValueError(f"'{out}' is a file of the network in '{folder}'; choose another name or folder")
 
 
 def describe(part: Any) -> dict[str, Any]:
@@ -240,11 +239,11 @@ def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
     path = Path(folder) / CONFIG
     if not path.is_file():
         raise FileNotFoundError(
-            f"{folder} is not a saved network: it holds no {CONFIG}; save_pretrained writes one"
+            f"'{folder}' is not a saved network: it holds no {CONFIG}; save_pretrained writes one"
         )
     config = _read(path)
     if "class" not in config:
-        raise ValueError(f"{path} does not describe a network of scalechannels: it names no class")
+        raise ValueError(f"'{path}' does not describe a network of scalechannels: it names no class")
     return of_today(config)
 
 
@@ -269,9 +268,9 @@ def _read(path: Path) -> dict[str, Any]:
         else:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
+        raise ValueError(f"'{path}' is damaged: {error}") from error
     if not isinstance(values, dict):
-        raise ValueError(f"{path} does not describe a network of scalechannels: it is no table")
+        raise ValueError(f"'{path}' does not describe a network of scalechannels: it is not a table")
     return values
 
 
@@ -284,15 +283,17 @@ def _rebuild(folder: Path, given: dict[str, Any], wanted: type[Any] | None = Non
     config = read_config(folder)
     name, arguments = config["class"], dict(config.get("arguments", {}))
     if wanted is None and name not in NETWORKS:
-        raise ValueError(f"{folder} holds a network of the unknown class {name!r}; known are {[*NETWORKS]}")
+        raise ValueError(
+            f"the class of the network in '{folder}' must be {' or '.join(NETWORKS)}; got '{name}'"
+        )
     network_class = wanted or _class(NETWORKS, name)
     if name != network_class.__name__:
         raise ValueError(
-            f"{folder} holds a {name}, not a {network_class.__name__}; "
+            f"'{folder}' holds a {name}, not a {network_class.__name__}; "
             "scalechannels.load finds the class by itself"
         )
     if unknown := sorted(set(given) - set(arguments)):
-        raise TypeError(f"from_pretrained got unknown arguments {unknown}; known are {sorted(arguments)}")
+        raise TypeError(f"arguments must be among {', '.join(sorted(arguments))}; got {', '.join(unknown)}")
     for key, value in arguments.items():
         if key in given:
             arguments[key] = given[key]
@@ -301,7 +302,7 @@ def _rebuild(folder: Path, given: dict[str, Any], wanted: type[Any] | None = Non
     try:
         network = network_class(**arguments)
     except TypeError as error:
-        raise ValueError(f"the config of {folder} does not fit {name}: {error}") from error
+        raise ValueError(f"the config of '{folder}' does not fit {name}: {error}") from error
     _load_weights(network, folder / WEIGHTS)
     return network.eval()
 
@@ -310,7 +311,7 @@ def _rebuild_part(key: str, part: dict[str, Any], folder: Path) -> Any:
     name = part["class"]
     if part.get("foreign"):
         raise ValueError(
-            f"{folder} was saved around your own {key}, {name}, which only you can build: "
+            f"the network in '{folder}' was saved with your own {key}, {name}, which only you can build: "
             f"pass from_pretrained(…, {key}={name.rsplit('.', 1)[-1]}(…))"
         )
     if name == "ScaleGrid":
@@ -318,7 +319,7 @@ def _rebuild_part(key: str, part: dict[str, Any], folder: Path) -> Any:
     part_class = _part_class(name)
     if part_class is None:
         raise ValueError(
-            f"{folder} names an unknown part {name!r}; known are the poolings and {sorted(PARTS)}"
+            f"the parts of '{folder}' must be poolings or among {', '.join(PARTS)}; got '{name}'"
         )
     return part_class(**part["arguments"])
 
@@ -334,11 +335,11 @@ def _load_weights(network: nn.Module, path: Path) -> None:
     from safetensors.torch import load_file
 
     if not path.is_file():
-        raise FileNotFoundError(f"the weights {path} are missing")
+        raise FileNotFoundError(f"the weights '{path}' are missing")
     try:
         weights = load_file(path)
     except SafetensorError as error:
-        raise ValueError(f"{path} is damaged or cut short: {error}") from error
+        raise ValueError(f"'{path}' is damaged or cut short ({error})") from error
     expected = network.state_dict()
     missing, foreign = sorted(set(expected) - set(weights)), sorted(set(weights) - set(expected))
     shapes = [
@@ -348,7 +349,7 @@ def _load_weights(network: nn.Module, path: Path) -> None:
     ]
     if missing or foreign or shapes:
         raise ValueError(
-            f"{path} belongs to another network: missing {missing}, unexpected {foreign}, "
+            f"'{path}' belongs to another network: missing {missing}, unexpected {foreign}, "
             f"other shapes {shapes}"
         )
     for name, value in (*network.named_parameters(), *network.named_buffers()):

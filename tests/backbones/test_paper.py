@@ -97,9 +97,9 @@ def test_the_smallest_window_that_fits():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"channels": 0}, "channels is a whole number of at least 1, got 0"),
-        ({"classes": -3}, "classes is a whole number of at least 1, got -3"),
-        ({"window": 28.0}, "window is a whole number of at least 1, got 28.0"),
+        ({"channels": 0}, "channels must be a whole number of at least 1; got 0"),
+        ({"classes": -3}, "classes must be a whole number of at least 1; got -3"),
+        ({"window": 28.0}, "window must be a whole number of at least 1; got 28.0"),
     ],
 )
 def test_bad_counts_are_named(options, message):

@@ -31,7 +31,7 @@ def test_windows_of_eight_pixels_and_more_fit(size) -> None:
 
 @pytest.mark.parametrize("size", [(7, 7), (32, 7), (1, 1)], ids=str)
 def test_a_smaller_one_is_an_error_that_says_so(size) -> None:
-    with pytest.raises(ValueError, match=rf"8 pixels or more.*got {size[0]}x{size[1]}"):
+    with pytest.raises(ValueError, match=rf"at least 8 pixels.*got {size[0]}x{size[1]}"):
         small()(torch.randn(2, 3, *size))
     network = fovlse(GRID, data="cifar10", window=7, backbone=small())
     with pytest.raises(ValueError, match="got 7x7"):
@@ -40,7 +40,7 @@ def test_a_smaller_one_is_an_error_that_says_so(size) -> None:
 
 @pytest.mark.parametrize("name", ["features", "channels", "classes"])
 def test_counts_are_whole_and_positive(name) -> None:
-    with pytest.raises(ValueError, match=rf"{name} is a whole number of at least 1, got 0"):
+    with pytest.raises(ValueError, match=rf"{name} must be a whole number of at least 1; got 0"):
         ResidualBackbone(**{name: 0})
 
 

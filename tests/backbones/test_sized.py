@@ -20,5 +20,5 @@ def test_narrow_and_wide_costs_are_met() -> None:
     for wanted in (5_000_000, 20_000_000, 60_000_000):
         found = multiplications(equal_cost_backbone(112, 1, 10, wanted))
         assert found == pytest.approx(wanted, rel=0.15)
-    with pytest.raises(ValueError, match="at least 11 pixels, got 10"):
+    with pytest.raises(ValueError, match="at least 11 pixels; got 10"):
         sized_backbone(10, 1, 10)

@@ -117,12 +117,18 @@ def test_pretrained_weights_come_without_a_last_layer_that_does_not_fit() -> Non
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: LibraryBackbone("torch", "resnet18", classes=2), "torchvision, timm, got 'torch'"),
+        (lambda: LibraryBackbone("torch", "resnet18", classes=2), "torchvision, timm; got 'torch'"),
         (lambda: LibraryBackbone("torchvision", "resnet", classes=2), "torchvision has no model 'resnet'"),
         (lambda: LibraryBackbone("timm", "resnet", classes=2), "timm has no model 'resnet'"),
-        (lambda: LibraryBackbone("torchvision", "resnet18", classes=2, channels=1), "take 3 channels, got 1"),
+        (
+            lambda: LibraryBackbone("torchvision", "resnet18", classes=2, channels=1),
+            "must be 3 for torchvision's models; got 1",
+        ),
         (lambda: LibraryBackbone("timm", "x", classes=2, weights="imagenet"), "fresh.*got 'imagenet'"),
-        (lambda: LibraryBackbone("timm", "x", classes=2, mean=[1.0]), "one mean for each of 3 channels"),
+        (
+            lambda: LibraryBackbone("timm", "x", classes=2, mean=[1.0]),
+            "mean must hold one value for each of 3 channels",
+        ),
     ],
 )
 def test_what_cannot_be_made_is_told(make: Callable[[], object], says: str) -> None:

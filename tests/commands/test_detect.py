@@ -170,14 +170,16 @@ def test_large_images_and_bombs_are_refused_unless_allowed(
     bomb(Path("large.png"), 1200)
     assert run("large.png", "--network", "tiny", "--max-pixels", 1_000_000) == 1
     said = capsys.readouterr()
-    assert said.err.startswith("error: cannot read 'large.png': 1200 x 1200 pixels are more than 1,000,000")
+    assert said.err.startswith(
+        "error: 'large.png' cannot be read: it has 1200 x 1200 pixels, more than 1,000,000"
+    )
     assert "--max-pixels" in said.err
     assert not Path("large-detections.json").exists()
     assert run("large.png", "--network", "tiny", "--max-pixels", 2_000_000) == 0
     bomb(Path("bomb.png"), 20_000)
     assert run("bomb.png", "--network", "tiny") == 1
     said = capsys.readouterr()
-    assert "error: cannot read 'bomb.png': " in said.err
+    assert "error: 'bomb.png' cannot be read: " in said.err
     assert "--max-pixels" in said.err
     assert "Traceback" not in said.err
 
@@ -185,18 +187,18 @@ def test_large_images_and_bombs_are_refused_unless_allowed(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("nowhere.png",), "nowhere.png does not exist"),
-        (("text.png",), "text.png': damaged, or not an image"),
-        (("tiny",), "tiny does not exist or is not a file"),
-        (("a.png", "--json", "x.txt"), "--json takes a .json file, got x.txt"),
-        (("a.png", "--overlay", "x.jpg"), "must end in .png; got 'x.jpg'"),
-        (("a.png", "--overlay", "a.png"), "would replace the image a.png"),
-        (("a.png", "--max-pixels", "0"), '"0" for --max-pixels. Must be >= 1'),
-        (("a.png", "--threshold", "1.5"), "the threshold must be a probability"),
-        (("a.png", "--network", "none"), "none is not a saved network"),
-        (("a.png", "--network", "plain"), "plain cannot detect: dense maps need a ScaleChannelNetwork"),
-        (("a.png", "--network", "padded"), "padded cannot detect: CifarBackbone cannot slide"),
-        (("a.png", "--network", "damaged"), "damaged/detector.json is damaged"),
+        (("nowhere.png",), "'nowhere.png' is not a file"),
+        (("text.png",), "'text.png' cannot be read: it is damaged, or not an image"),
+        (("tiny",), "'tiny' is not a file"),
+        (("a.png", "--json", "x.txt"), "--json must end in .json; got 'x.txt'"),
+        (("a.png", "--overlay", "x.jpg"), "--overlay must end in .png; got 'x.jpg'"),
+        (("a.png", "--overlay", "a.png"), "would replace the image 'a.png'"),
+        (("a.png", "--max-pixels", "0"), "--max-pixels must be at least 1; got '0'"),
+        (("a.png", "--threshold", "1.5"), "--threshold must be a probability"),
+        (("a.png", "--network", "none"), "'none' is neither a folder nor a shipped network"),
+        (("a.png", "--network", "plain"), "'plain' cannot detect: dense maps need a ScaleChannelNetwork"),
+        (("a.png", "--network", "padded"), "'padded' cannot detect: CifarBackbone cannot slide"),
+        (("a.png", "--network", "damaged"), "'damaged/detector.json' is damaged"),
     ],
 )
 def test_what_a_user_can_mend_is_one_line(
@@ -232,7 +234,7 @@ def test_a_network_without_background_warns_and_edges_are_told(
     assert run("a.png", "--network", "net", "--threshold", 0) == 0
     said = capsys.readouterr()
     assert "this network has no background class" in said.err
-    assert "decided by the first or last scale of the grid (1 to 2)" in said.err
+    assert "found by the smallest or the largest scale channel (σ = 1 or 2)" in said.err
     assert "at the edge of the scales" in said.out
     objects = json.loads(Path("a-detections.json").read_text())["objects"]
     assert objects

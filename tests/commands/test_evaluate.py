@@ -41,7 +41,7 @@ def test_evaluate_needs_to_know_the_data_of_a_network_without_a_run(
 
     cnn().save_pretrained("net")
     assert run("evaluate", "net", "--sizes", 1) == 1
-    assert capsys.readouterr().err == "error: net does not say what it was trained on: give --data.name\n"
+    assert capsys.readouterr().err == "error: 'net' does not say what it was trained on; give --data.name\n"
     assert run("evaluate", "net", "--sizes", 1, "--data.name", "strokes") == 0
     assert "channel" not in capsys.readouterr().out
 
@@ -56,7 +56,7 @@ def test_evaluate_does_not_overwrite_the_run_and_knows_one_that_is_not_done(
     capsys.readouterr()
     for place in (folder, other):  # its own result, and that of another run
         assert run("evaluate", folder, "--sizes", 1, "--out", place / "result.json") == 1
-        assert "result.json belongs to the network in" in capsys.readouterr().err
+        assert "result.json' is a file of the network in" in capsys.readouterr().err
         assert json.loads((place / "result.json").read_text())["history"]
     assert run("evaluate", folder, "--sizes", 1, "--out", folder / "more.json") == 0
     assert run("evaluate", folder, "--sizes", 1, "--out", "result.json") == 0  # in no run's folder
@@ -65,6 +65,6 @@ def test_evaluate_does_not_overwrite_the_run_and_knows_one_that_is_not_done(
     (folder / "config.json").unlink()
     capsys.readouterr()
     assert run("evaluate", folder) == 1
-    assert "is not done; resume it with scalechannels train --config" in capsys.readouterr().err
+    assert "is not finished; resume it with scalechannels train --config" in capsys.readouterr().err
     assert run("evaluate", "nowhere", "--data.name", "strokes") == 1
-    assert "nowhere is not a saved network" in capsys.readouterr().err
+    assert "'nowhere' is neither a folder nor a shipped network" in capsys.readouterr().err

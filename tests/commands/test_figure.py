@@ -26,8 +26,8 @@ def test_figures_are_written(results: Path, tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((1,), "no figure 'figure1'; there are figure2, figure3"),
-        ((99,), "figure15, batch-norm, single-channel, pretrained, beyond-sizes, beyond-few, beyond-cifar"),
+        ((1,), "there is no figure '1'; choose from 2, 3"),
+        ((99,), "15, batch-norm, single-channel, pretrained, beyond-sizes, beyond-few, beyond-cifar"),
         (("table1",), "table1 is a table"),
     ],
 )

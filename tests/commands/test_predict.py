@@ -111,8 +111,17 @@ def test_corrupt_files_are_named_and_the_others_are_done(
     assert run("net", "digits") == 1
     said = capsys.readouterr()
     assert [row["path"] for row in rows(said.out)] == ["digits/a.png", "digits/c.png"]
-    assert said.err.startswith("error: cannot read 'digits/b.png': ")
+    assert said.err.startswith("error: 'digits/b.png' cannot be read: it is damaged")
     assert said.err.count("\n") == 1
+
+
+def test_where_nothing_is_readable_nothing_is_written(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "b.png").write_text("no image")
+    for words in (("net", "b.png"), ("net", "b.png", "--out", "classes.csv")):
+        assert run(*words) == 1
+        said = capsys.readouterr()
+        assert (said.out, said.err) == ("", "error: 'b.png' cannot be read: it is damaged, or not an image\n")
+    assert not (here / "classes.csv").exists()
 
 
 def test_the_plain_network_has_no_scale_and_says_which_image_it_cannot_take(
@@ -126,18 +135,20 @@ def test_the_plain_network_has_no_scale_and_says_which_image_it_cannot_take(
     assert list(row) == ["path", "class", "probability", "scale", "at_edge"]
     assert row["scale"] == ""
     assert run("plain", "a.png", "small.png") == 1
-    assert "error: small.png: the plain CNN takes images of 112x112" in capsys.readouterr().err
+    assert (
+        "error: 'small.png' cannot be used: the plain CNN takes images of 112x112" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("net", "nowhere.png"), "nowhere.png does not exist"),
-        (("net", "digits"), "no images (.png, .jpg"),
-        (("digits", "a.png"), "digits is not a saved network"),
-        (("net", "a.png", "--out", "x.txt"), "--out takes a .csv or a .json file, got x.txt"),
-        (("net", "a.png", "--max-pixels", "0"), '"0" for --max-pixels. Must be >= 1'),
-        (("net", "a.png", "--out", "net/result.json"), "net/result.json belongs to the network in "),
+        (("net", "nowhere.png"), "'nowhere.png' does not exist; give"),
+        (("net", "digits"), "'digits' holds no images (.png, .jpg"),
+        (("digits", "a.png"), "'digits' is not a saved network"),
+        (("net", "a.png", "--out", "x.txt"), "--out must end in .csv or .json; got 'x.txt'"),
+        (("net", "a.png", "--max-pixels", "0"), "--max-pixels must be at least 1; got '0'"),
+        (("net", "a.png", "--out", "net/result.json"), "'net/result.json' is a file of the network in "),
     ],
 )
 def test_what_a_user_can_mend_is_one_line(
@@ -162,9 +173,9 @@ def test_a_scale_at_the_edge_is_told_with_what_to_do() -> None:
     grid = ScaleGrid(1, 4, ratio=2)
     assert edge_warnings([prediction(1), prediction(0, channels=1)], grid) == []
     low, high = edge_warnings([prediction(0), prediction(1), prediction(2), prediction(2)], grid)
-    assert low.startswith("1 of 4 images, such as 0.png: the strongest channel is the smallest (σ = 1)")
+    assert low.startswith("in 1 of 4 images, such as '0.png', the strongest channel is the smallest (σ = 1)")
     assert low.endswith("Widen the range: train with --network.low 0.5")
-    assert high.startswith("2 of 4 images, such as 2.png: the strongest channel is the largest (σ = 4)")
+    assert high.startswith("in 2 of 4 images, such as '2.png', the strongest channel is the largest (σ = 4)")
     assert high.endswith("train with --network.high 8")
     # The options are in the network's own pixels, the scale in the file's: here of an image reduced by 4.
     assert edge_warnings([prediction(2)], [0.25, 0.5, 1])[0].endswith("--network.high 2")
@@ -198,7 +209,7 @@ def test_a_detector_says_background_where_there_is_no_object(
     assert run("digit-detector", "nothing.png") == 0
     said = capsys.readouterr()
     assert rows(said.out)[0]["class"] == "background"
-    assert "1 of 1 images are background as a whole" in said.err
+    assert "only background at the centre of 1 of 1 images" in said.err
     assert "scalechannels detect IMAGE --network digit-detector" in said.err
 
 
@@ -215,7 +226,7 @@ def test_large_files_are_read_by_those_who_allow_them(
 ) -> None:
     save(here / "large.png", ink(1, size=60)[0])
     assert run("net", "large.png", "--max-pixels", 3_000) == 1
-    assert "60 x 60 pixels are more than 3,000; --max-pixels allows more" in capsys.readouterr().err
+    assert "it has 60 x 60 pixels, more than 3,000; --max-pixels allows more" in capsys.readouterr().err
     assert run("net", "large.png", "--max-pixels", 3_600) == 0
 
 

@@ -69,4 +69,4 @@ def test_a_document_keeps_what_is_around_its_generated_part(tmp_path: Path, resu
 
 def test_a_page_is_html(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("report", "--out", "report.pdf", "--results", results) == 1
-    one_line_error(capsys, "--out takes a .html file")
+    one_line_error(capsys, "--out must end in .html")

@@ -24,8 +24,8 @@ def test_what_is_missing_can_be_listed(results: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("figure99", "--list"), "no experiment 'figure99'"),
-        (("table1", "--list", "--seeds", 0), "at least one seed is needed"),
+        (("figure99", "--list"), "there is no experiment 'figure99'; choose from table1, "),
+        (("table1", "--list", "--seeds", 0), "--seeds must be at least 1; got '0'"),
     ],
 )
 def test_mistakes_end_with_one_line(

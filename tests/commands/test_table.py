@@ -31,9 +31,9 @@ def test_table_1_as_text_json_and_markdown(results: Path, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((9,), "no table 'table9'; there are table1, table2, table3, table4, table5, beyond\n"),
-        (("figure12",), "figure12 has no table"),
-        ((1, "--results", "nowhere"), "nowhere holds no results"),
+        ((9,), "there is no table '9'; choose from 1, 2, 3, 4, 5, beyond\n"),
+        (("figure12",), "'figure12' has no table"),
+        ((1, "--results", "nowhere"), "'nowhere' holds no results"),
     ],
 )
 def test_mistakes_end_with_one_line(

@@ -42,13 +42,13 @@ def test_a_finished_run_says_that_it_is_done(here: Path, capsys: pytest.CaptureF
     assert run(*words) == 0
     second = capsys.readouterr()
     assert second.out == first.out
-    assert "This run was done before: nothing was trained." in second.err
+    assert "This run was finished before: nothing was trained." in second.err
     assert {path: path.stat().st_mtime_ns for path in only(here).iterdir()} == before
     assert run("train", "--config", "run.toml", "--sizes", 2, "--split", "validation") == 0
     third = capsys.readouterr()
     assert third.out.splitlines()[1].split()[0] == "2"
     assert "validation split" in third.out
-    assert "This run was done before: it was only tested again." in third.err
+    assert "This run was finished before: it was only tested again." in third.err
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_a_finished_run_says_that_it_is_done(here: Path, capsys: pytest.CaptureF
         (("--config", "bad.toml"), "bad.toml: unknown option data.smaples; known in data: name, sizes,"),
         (("--data.sizes", "-1"), "data.sizes must be a positive number; got -1.0"),
         (("--training.epochs", "0"), "training.epochs must be at least 1; got 0"),
-        (("--sizes", "0"), "for --sizes. Sizes are positive"),
-        (("--sizes", "1", "2", "1"), '"(1.0, 2.0, 1.0)" for --sizes. Give each size once'),
+        (("--sizes", "0"), "--sizes must be positive numbers; got '0'"),
+        (("--sizes", "1", "2", "1"), "--sizes must name each size only once; got '1 2 1'"),
         (
             ("--network.name", "swmax", "--data.name", "cifar10"),
             "swmax searches for small objects in large images",

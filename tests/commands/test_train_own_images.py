@@ -117,7 +117,7 @@ def test_the_plain_network_alone_has_a_report_without_channels(
     photos(here / "photos")
     words = ("train", "--data", "photos", *FEW, "--network.name", "cnn")
     assert run(*words, "--sizes", 1, 1) == 1
-    assert '"(1.0, 1.0)" for --sizes. Give each size once' in capsys.readouterr().err
+    assert "--sizes must name each size only once; got '1 1'" in capsys.readouterr().err
     assert run(*words, "--sizes", 0.5, 1) == 0
     said = capsys.readouterr().out
     assert "no channels, one window of 112 pixels" in said
@@ -210,12 +210,15 @@ def test_images_that_were_reduced_are_reduced_when_predicted(
         (lambda root: [(root / name).mkdir(parents=True) for name in "ab"], "no readable images"),
         (
             lambda root: (photos(root) / "red" / "a.png").write_text("text"),
-            r"a\.png: damaged, or not an image",
+            r"a\.png: it is damaged, or not an image",
         ),
-        (lambda root: (photos(root) / "red" / "a.png").write_bytes(b""), r"a\.png: damaged, or not an image"),
+        (
+            lambda root: (photos(root) / "red" / "a.png").write_bytes(b""),
+            r"a\.png: it is damaged, or not an image",
+        ),
         (
             lambda root: save(photos(root) / "red" / "bomb.png", Image.new("1", (20_000, 12_000))),
-            r"bomb\.png: more than 48,000,000 pixels \(a decompression bomb\?\); --max-pixels",
+            r"bomb\.png: it has more than 48,000,000 pixels \(a decompression bomb\?\); --max-pixels",
         ),
         (lambda root: photos(root, size=(1, 1)), "objects of 1 pixels are too small to learn from"),
         (lambda root: photos(root, count=1), "has 1 image"),
@@ -237,7 +240,7 @@ def test_a_folder_that_cannot_be_learnt_from_is_one_error(
 )
 def test_an_option_has_one_name(retired: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("train", "--data", "photos", f"--data.{retired}", 1) == 1
-    assert capsys.readouterr().err.startswith(f"error: Unknown option: --data.{retired}.")
+    assert capsys.readouterr().err.startswith(f"error: there is no option '--data.{retired}'; did")
 
 
 def test_every_kind_of_image_is_learnt_from_and_predicted(

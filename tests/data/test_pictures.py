@@ -104,7 +104,9 @@ def test_truncated_photographs_are_found_before_training(tmp_path: Path) -> None
         read_image(path)
         cut = tmp_path / f"cut.{suffix}"
         cut.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
-        with pytest.raises(UnreadableImageError, match=rf"cut.{suffix}': damaged, or not an image"):
+        with pytest.raises(
+            UnreadableImageError, match=rf"cut.{suffix}' cannot be read: it is damaged, or not an image"
+        ):
             read_image(cut)
 
 

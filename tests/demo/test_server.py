@@ -337,12 +337,12 @@ def test_the_command_says_what_a_user_can_mend(
     cnn().save_pretrained("plain")
     good = ("--network", "net", "--plain", "plain")
     for words, message in (
-        (("--network", "nowhere", "--plain", "plain"), "nowhere is not a saved network"),
+        (("--network", "nowhere", "--plain", "plain"), "'nowhere' is neither a folder nor a shipped network"),
         (
             ("--network", "plain", "--plain", "plain"),
             "'plain' is a plain CNN; the demo needs a scale-channel network",
         ),
-        ((*good, "--port", "70000"), "--port is a number from 0 to 65535"),
+        ((*good, "--port", "70000"), "--port must be from 0 to 65535; got '70000'"),
         ((*good, "--port", str(server.server_port)), "choose another --port"),
         ((*good, "--detector", "plain"), "'plain' holds no detector of digits"),
     ):
@@ -370,5 +370,7 @@ def test_the_command_serves_until_it_is_ended(
     monkeypatch.setattr(DemoServer, "serve_forever", serve)
     main(["demo", "--network", str(tmp_path / "net"), "--plain", str(tmp_path / "plain"), "--port", "0"])
     said = capsys.readouterr()
-    assert re.fullmatch(r"The demo: http://127\.0\.0\.1:\d+/ \(Ctrl-C ends it\)\n\nended\n", said.out)
+    assert re.fullmatch(
+        r"The demo: http://127\.0\.0\.1:\d+/ \(press Ctrl-C to stop the server\)\n\nstopped\n", said.out
+    )
     assert asked[0].socket.fileno() == -1  # the port is free again

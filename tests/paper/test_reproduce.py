@@ -102,7 +102,7 @@ def test_a_result_holds_every_size_and_the_range_that_was_asked_for(tmp_path: Pa
 def test_seeds_and_networks_can_be_chosen(tmp_path: Path, do, trained: list[str]) -> None:
     do("both", seeds=1, only=["fovmax"])
     assert trained == [OTHER.resolve("cpu").name]
-    with pytest.raises(ValueError, match="no experiment 'table9'; there are one, both"):
+    with pytest.raises(ValueError, match="there is no experiment 'table9'; choose from one, both, all"):
         do("table9")
     with pytest.raises(ValueError, match="at least one seed is needed, got 0"):
         do("both", seeds=0)

@@ -278,17 +278,17 @@ def test_a_network_that_branches_on_values_is_refused(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"size": (100, 112)}, "images of 112x112 pixels alone"),
-        ({"size": (0, 5)}, "whole pixels, got"),
+        ({"size": (100, 112)}, "images of 112x112 pixels; got"),
+        ({"size": (0, 5)}, "whole pixels; got"),
         ({"values": (1, 1)}, "least, greatest"),
-        ({"reduce": 0}, "whole factor of 1 or more, got 0"),
-        ({"reduce": 2.5}, "whole factor of 1 or more, got 2.5"),
+        ({"reduce": 0}, "whole number of at least 1; got 0"),
+        ({"reduce": 2.5}, "whole number of at least 1; got 2.5"),
     ],
 )
 def test_bad_options_are_named(options: dict, message: str, tmp_path: Path):
     with pytest.raises(ValueError, match=message):
         export_onnx(cnn(), tmp_path / "a.onnx", **options)
-    with pytest.raises(ValueError, match=r"must end with \.onnx"):
+    with pytest.raises(ValueError, match=r"must end in \.onnx"):
         export_onnx(cnn(), tmp_path / "a.pt")
 
 
@@ -330,7 +330,7 @@ def test_the_file_of_a_run_on_reduced_images_says_so_and_then_gives_what_predict
     capsys.readouterr()
 
     assert command("run", "--onnx", "run.onnx") == 0
-    assert "Make images 2 times smaller along each side" in capsys.readouterr().out
+    assert "Shrink each image by a factor of 2 along each side" in capsys.readouterr().out
     told = {entry.key: json.loads(entry.value) for entry in onnx.load("run.onnx").metadata_props}
     assert told["reduce"] == 2
     image = reduced(read_image("noise.png", grey=True), told["reduce"])
@@ -345,10 +345,10 @@ def test_the_file_of_a_run_on_reduced_images_says_so_and_then_gives_what_predict
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("net", "--onnx", "digits.pt"), "must end with .onnx"),
-        (("net", "--onnx", "folder.onnx"), "is a folder"),
-        (("nowhere", "--onnx", "digits.onnx"), "nowhere is not a saved network"),
-        (("plain", "--dense", "--onnx", "digits.onnx"), "plain has no dense form"),
+        (("net", "--onnx", "digits.pt"), "--onnx must end in .onnx; got"),
+        (("net", "--onnx", "folder.onnx"), "--onnx must be a file, not a folder; got 'folder.onnx'"),
+        (("nowhere", "--onnx", "digits.onnx"), "'nowhere' is neither a folder nor a shipped network"),
+        (("plain", "--dense", "--onnx", "digits.onnx"), "'plain' has no dense form"),
     ],
 )
 def test_what_a_user_can_mend_is_one_line(

@@ -52,19 +52,21 @@ def test_an_own_folder_of_the_same_name_comes_first(weights: Path):
     assert ScaleChannelNetwork.from_pretrained("digits").grid == ScaleGrid.of(3)
 
 
-UNKNOWN = "is not a saved network: there is no such folder. Shipped networks: digits, plain"
+UNKNOWN = "is neither a folder nor a shipped network; shipped are digits, plain"
 
 
 @pytest.mark.parametrize("name", ["digts", "../weights/digitz", "./digits", "nowhere/at/all", "/nowhere"])
 def test_an_unknown_name_gets_the_list(name: str, weights: Path):
     for load in (scalechannels.load, ScaleChannelNetwork.from_pretrained):
-        with pytest.raises(FileNotFoundError, match=f"{name} {UNKNOWN}$"):
+        with pytest.raises(FileNotFoundError, match=f"'{name}' {UNKNOWN}$"):
             load(name)
 
 
 def test_without_shipped_networks_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(saved_network, "SHIPPED", tmp_path / "weights")
-    with pytest.raises(FileNotFoundError, match=r"nothing is not a saved network.*No networks are shipped"):
+    with pytest.raises(
+        FileNotFoundError, match=r"'nothing' is neither a folder nor a shipped network; shipped are none"
+    ):
         scalechannels.load("nothing")
 
 
@@ -75,7 +77,7 @@ def test_the_commands_take_the_name(weights: Path, capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit) as ended:
         main(["evaluate", "plane", "--data.name", "strokes"])
     assert ended.value.code == 1
-    assert capsys.readouterr().err == f"error: plane {UNKNOWN}\n"
+    assert capsys.readouterr().err == f"error: 'plane' {UNKNOWN}\n"
 
 
 def test_evaluate_takes_the_name(

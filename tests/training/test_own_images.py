@@ -100,7 +100,7 @@ def test_both_networks_train_in_the_form_of_a_gpu_and_resume_from_a_checkpoint(t
 def test_unreadable_files_are_refused_or_left_out_as_asked(tmp_path: Path) -> None:
     write(tmp_path, [(28, 28)] * 4)
     (tmp_path / "class0" / "text.png").write_text("no image")
-    with pytest.raises(ValueError, match=r"text\.png: damaged, or not an image"):
+    with pytest.raises(ValueError, match=r"text\.png: it is damaged, or not an image"):
         chosen(tmp_path)
     with pytest.warns(UserWarning, match=r"text\.png"):
         config = chosen(tmp_path, skip_corrupt=True)
