@@ -241,9 +241,13 @@ def test_the_plain_cnn_fits_other_image_sizes():
         ),
         (lambda: cnn(data="imagenet"), ValueError, r"one of \('mnist', 'cifar10'\), got 'imagenet'"),
         (lambda: fovavg(THREE, window=8), ValueError, "window of 8 pixels does not fit this backbone"),
-        (lambda: fovavg(THREE, window=0), ValueError, "window is a whole number of at least 1, got 0"),
-        (lambda: fovavg(THREE, channels=0), ValueError, "channels is a whole number of at least 1, got 0"),
-        (lambda: cnn(channels=0), ValueError, "channels is a whole number of at least 1, got 0"),
+        (lambda: fovavg(THREE, window=0), ValueError, "window must be a whole number of at least 1; got 0"),
+        (
+            lambda: fovavg(THREE, channels=0),
+            ValueError,
+            "channels must be a whole number of at least 1; got 0",
+        ),
+        (lambda: cnn(channels=0), ValueError, "channels must be a whole number of at least 1; got 0"),
         (lambda: fovavg([1, 2, 4]), TypeError, "ScaleGrid is needed, got list"),
         (lambda: fovavg(THREE, pooling="max"), TypeError, "pooling"),
         (
@@ -286,7 +290,7 @@ def test_running_out_of_memory_is_not_blamed_on_the_window():
 
 def test_an_own_backbone_that_gives_maps_is_named():
     net = ScaleChannelNetwork(nn.Conv2d(1, 3, 3), THREE, MaxOverScales(), window=9)
-    with pytest.raises(ValueError, match=r"gives \(N, K\), this one gave \(6, 3, 7, 7\) for 6 windows"):
+    with pytest.raises(ValueError, match=r"must give \(N, K\); got \(6, 3, 7, 7\) for 6 windows"):
         net(torch.randn(2, 1, 20, 20))
 
 
@@ -308,10 +312,10 @@ class Given(nn.Module):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda logits: (logits, logits), r"one tensor \(N, K\), this one gave a tuple: wrap it"),
-        (lambda logits: logits[:, 0], r"\(N, K\), this one gave \(\d,\) for \d windows"),
-        (lambda logits: logits.mean(0, keepdim=True), r"\(N, K\), this one gave \(1, 3\) for \d windows"),
-        (lambda logits: logits.view(-1, 1), r"\(N, K\), this one gave \(\d+, 1\) for \d windows"),
+        (lambda logits: (logits, logits), r"one tensor \(N, K\); got tuple. Wrap it"),
+        (lambda logits: logits[:, 0], r"\(N, K\); got \(\d,\) for \d windows"),
+        (lambda logits: logits.mean(0, keepdim=True), r"\(N, K\); got \(1, 3\) for \d windows"),
+        (lambda logits: logits.view(-1, 1), r"\(N, K\); got \(\d+, 1\) for \d windows"),
     ],
 )
 def test_an_own_backbone_that_gives_something_else_is_named(change, message, build, grad, monkeypatch):

@@ -193,7 +193,7 @@ def test_it_comes_back_bit_equal(options: dict, tmp_path: Path):
 def test_around_an_own_cnn_it_asks_for_it(tmp_path: Path):
     averaged = averaged_over_scales(PlainNetwork(Loud(3.0)), GRID, 1, window=6).eval()
     averaged.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=r"saved around your own backbone, .*Loud"):
+    with pytest.raises(ValueError, match=r"saved with your own backbone, .*Loud"):
         scalechannels.load(tmp_path)
     again, images = scalechannels.load(tmp_path, backbone=Loud(3.0)), torch.randn(2, 1, 6, 6)
     assert torch.equal(again(images), averaged(images))

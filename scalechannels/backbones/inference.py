@@ -6,7 +6,8 @@ memory stays bounded and activations stay in the cache.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -32,12 +33,25 @@ class Backbone(nn.Module):
 
     channels: int
 
-    def folded(self) -> Callable[[Tensor], Tensor]:
-        """The same function of windows in eval mode, as the weights are now, in less time where possible.
+    def parts(self) -> Sequence[nn.Sequential]:
+        """The sequences of blocks that `through` goes through, and that can be folded."""
+        raise NotImplementedError
 
-        It replaces the `forward` of the class that defines it: a subclass with another is called as it is.
-        """
-        return self
+    def through(self, windows: Tensor, parts: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:
+        """Windows (N, C, n, n) to logits (N, K), by these parts, folded or as they are."""
+        raise NotImplementedError
+
+    def forward(self, windows: Tensor) -> Tensor:
+        return self.through(windows, self.parts())
+
+    def folded(self) -> Callable[[Tensor], Tensor]:
+        """The same function of windows in eval mode, as the weights are now; see `fold`."""
+        parts = [fold(part) for part in self.parts()]
+        return lambda windows: self.through(windows, parts)
+
+    def arguments(self) -> dict[str, Any]:
+        """What rebuilds it: each argument of the constructor is an attribute."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
 
 def stated(backbone: nn.Module, name: Literal["channels", "window"]) -> int | None:
@@ -48,12 +62,23 @@ def stated(backbone: nn.Module, name: Literal["channels", "window"]) -> int | No
     return getattr(backbone, name, None) if isinstance(backbone, Backbone) else None
 
 
+def colours(backbone: nn.Module, otherwise: int) -> int:
+    """C of the images: what a backbone of ours says, else what the first convolution of a user's own takes.
+
+    Where it has none, its attribute `channels` is a hint.
+    """
+    known = stated(backbone, "channels")
+    taken = (layer.in_channels for layer in backbone.modules() if isinstance(layer, nn.Conv2d))
+    hint = getattr(backbone, "channels", None)
+    return known or next(taken, hint if isinstance(hint, int) else otherwise)
+
+
 def for_inference(module: nn.Module) -> Callable[[Tensor], Tensor]:
     """The module, or its faster form (`Backbone.folded`) where it has one and nothing is learnt.
 
     Law: the same function with gradients and without, hooks included, whatever was changed in the module.
     """
-    if _learning(module) or not isinstance(module, Backbone) or "folded" not in vars(type(module)):
+    if _learning(module) or not isinstance(module, Backbone) or type(module).forward is not Backbone.forward:
         return module
     watched = torch_module._global_forward_hooks or torch_module._global_forward_pre_hooks
     return module.folded() if untouched(module) and not watched else module

@@ -6,23 +6,28 @@ the dense layers as convolutions and gives logits at every place of a larger ima
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from scalechannels.backbones.inference import Backbone, fold
+from scalechannels.backbones.inference import Backbone
 
 
 def conv_block(
-    inputs: int, outputs: int, *, stride: int, padding: int = 0, batch_norm: bool = True
+    inputs: int,
+    outputs: int,
+    stride: int = 1,
+    *,
+    padding: int = 0,
+    bias: bool = True,
+    batch_norm: bool = True,
 ) -> nn.Sequential:
     """3x3 convolution, batch norm unless declined, ReLU."""
-    layers: list[nn.Module] = [nn.Conv2d(inputs, outputs, 3, stride=stride, padding=padding)]
-    if batch_norm:
-        layers.append(nn.BatchNorm2d(outputs))
-    return nn.Sequential(*layers, nn.ReLU(inplace=True))
+    norms = [nn.BatchNorm2d(outputs)] if batch_norm else []
+    convolution = nn.Conv2d(inputs, outputs, 3, stride=stride, padding=padding, bias=bias)
+    return nn.Sequential(convolution, *norms, nn.ReLU(inplace=True))
 
 
 class ConvBackbone(Backbone):
@@ -51,27 +56,25 @@ class ConvBackbone(Backbone):
         self.side = _side_after(window, self.strides)
         self.convolutions = nn.Sequential(
             *(
-                conv_block(inputs, outputs, stride=stride, batch_norm=batch_norm)
-                for inputs, outputs, stride in zip(
-                    (channels, *features), features, self.strides, strict=False
-                )
+                conv_block(*between, stride, batch_norm=batch_norm)
+                for between, stride in zip(pairwise((channels, *features)), self.strides, strict=True)
             )
         )
         self.dense = nn.Linear(features[-1] * self.side**2, hidden)
         self.drop = nn.Dropout(dropout)
         self.classifier = nn.Linear(hidden, classes)
 
-    def forward(self, windows: Tensor) -> Tensor:
-        return self._classify(self.convolutions(windows))
+    @property
+    def dropout(self) -> float:
+        return self.drop.p
 
-    def _classify(self, maps: Tensor) -> Tensor:  # (N, C', side, side)
+    def parts(self) -> Sequence[nn.Sequential]:
+        return [self.convolutions]
+
+    def through(self, windows: Tensor, parts: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:
+        maps = parts[0](windows)  # (N, C', side, side)
         codes = F.relu(self.dense(maps.flatten(1)))  # (N, hidden)
         return self.classifier(self.drop(codes))  # (N, K)
-
-    def folded(self) -> Callable[[Tensor], Tensor]:
-        """The same function of windows in eval mode, as the weights are now; see `fold`."""
-        convolutions = fold(self.convolutions)
-        return lambda windows: self._classify(convolutions(windows))
 
     def logit_map(self, images: Tensor, kept: Tensor | None = None) -> Tensor:
         """Logits (N, K, h, w) at every place of a larger image, the dense layers slid as convolutions."""
@@ -91,17 +94,6 @@ class ConvBackbone(Backbone):
         """How many logits `logit_map` gives along a side of this many pixels."""
         return _side_after(side, self.strides) - self.side + 1
 
-    def arguments(self) -> dict[str, Any]:
-        return {
-            "features": list(self.features),
-            "window": self.window,
-            "channels": self.channels,
-            "classes": self.classes,
-            "hidden": self.hidden,
-            "dropout": self.drop.p,
-            "batch_norm": self.batch_norm,
-        }
-
 
 def mnist_backbone(
     *, window: int = 28, channels: int = 1, classes: int = 10, batch_norm: bool = True, width: int = 1
@@ -112,7 +104,7 @@ def mnist_backbone(
     """
     require_counts(width=width)
     return ConvBackbone(
-        (16 * width, 16 * width, 32 * width, 32 * width),
+        tuple(features * width for features in (16, 16, 32, 32)),
         window=window,
         channels=channels,
         classes=classes,
@@ -135,27 +127,18 @@ class CifarBackbone(Backbone):
         self.channels, self.classes = channels, classes
         self.convolutions = nn.Sequential(
             *(
-                conv_block(inputs, outputs, stride=2 if index in (2, 4, 6) else 1, padding=1)
-                for index, (inputs, outputs) in enumerate(
-                    zip((channels, *self.FEATURES), self.FEATURES, strict=False)
-                )
+                conv_block(*between, 2 if index in (2, 4, 6) else 1, padding=1)
+                for index, between in enumerate(pairwise((channels, *self.FEATURES)))
             )
         )
         self.classifier = nn.Linear(self.FEATURES[-1], classes)
 
-    def forward(self, windows: Tensor) -> Tensor:
-        return self._classify(self.convolutions(windows))
+    def parts(self) -> Sequence[nn.Sequential]:
+        return [self.convolutions]
 
-    def _classify(self, maps: Tensor) -> Tensor:  # (N, 128, n/8, n/8)
+    def through(self, windows: Tensor, parts: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:
+        maps = parts[0](windows)  # (N, 128, n/8, n/8)
         return self.classifier(maps.mean((2, 3)))  # (N, K)
-
-    def folded(self) -> Callable[[Tensor], Tensor]:
-        """The same function of windows in eval mode, as the weights are now; see `fold`."""
-        convolutions = fold(self.convolutions)
-        return lambda windows: self._classify(convolutions(windows))
-
-    def arguments(self) -> dict[str, Any]:
-        return {"channels": self.channels, "classes": self.classes}
 
 
 def require_counts(**counts: int) -> None:

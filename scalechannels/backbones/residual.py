@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from scalechannels.backbones.inference import Backbone, fold
-from scalechannels.backbones.paper import require_counts
+from scalechannels.backbones.inference import Backbone
+from scalechannels.backbones.paper import conv_block, require_counts
 from scalechannels.pooling import maximum
 
 SMALLEST = 8
@@ -46,13 +45,14 @@ class ResidualBackbone(Backbone):
         self.drop = nn.Dropout(dropout)
         self.classifier = nn.Linear(third, classes, bias=False)
 
-    def forward(self, windows: Tensor) -> Tensor:
-        return self._classify(windows, self._parts())
+    @property
+    def dropout(self) -> float:
+        return self.drop.p
 
-    def _parts(self) -> list[nn.Sequential]:
+    def parts(self) -> Sequence[nn.Sequential]:
         return [self.enter_first, self.within_first, self.enter_second, self.enter_third, self.within_third]
 
-    def _classify(self, windows: Tensor, parts: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:
+    def through(self, windows: Tensor, parts: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:
         height, width = windows.shape[2:]
         if min(height, width) < SMALLEST:
             raise ValueError(
@@ -67,32 +67,10 @@ class ResidualBackbone(Backbone):
         maps = maps + within_third(maps)
         return self.classifier(self.drop(maximum(maps.flatten(2), 2))) * LOGIT_SCALE  # (N, K)
 
-    def folded(self) -> Callable[[Tensor], Tensor]:
-        """The same function of windows in eval mode, as the weights are now; see `fold`."""
-        parts = [fold(part) for part in self._parts()]
-        return lambda windows: self._classify(windows, parts)
-
-    def arguments(self) -> dict[str, Any]:
-        return {
-            "features": self.features,
-            "channels": self.channels,
-            "classes": self.classes,
-            "dropout": self.drop.p,
-        }
-
 
 def _blocks(*features: int) -> nn.Sequential:
     """Padded 3x3 convolutions from each number of features to the next, each with batch norm and ReLU.
 
     Without biases: batch norm would take them away, and their gradients cost a pass over all maps.
     """
-    return nn.Sequential(
-        *(
-            nn.Sequential(
-                nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
-                nn.BatchNorm2d(outputs),
-                nn.ReLU(inplace=True),
-            )
-            for inputs, outputs in pairwise(features)
-        )
-    )
+    return nn.Sequential(*(conv_block(*between, padding=1, bias=False) for between in pairwise(features)))

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from scalechannels.backbones.inference import fold, foldable, stated, untouched
+from scalechannels.backbones.inference import colours, fold, foldable, untouched
 from scalechannels.backbones.paper import ConvBackbone
 
 POINTWISE = (
@@ -113,7 +113,10 @@ def _of_sequential(backbone: nn.Sequential, window: int) -> Convolutional:
         elif isinstance(layer, nn.Flatten) and layer.start_dim == 1:
             flat = True
         elif isinstance(layer, nn.Linear) and flat:
-            layers.append(_as_convolution(layer, side))
+            convolution = nn.Conv2d(layer.in_features // side**2, layer.out_features, side)
+            convolution.weight = nn.Parameter(layer.weight.unflatten(1, (-1, side, side)))
+            convolution.bias = layer.bias
+            layers.append(convolution)
             side = 1
         elif isinstance(layer, POINTWISE):
             layers.append(layer)
@@ -152,20 +155,9 @@ def _reach(layer: nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d) -> tuple[int, int]:
     return dilation * (kernel - 1) + 1, step
 
 
-def _as_convolution(layer: nn.Linear, side: int) -> nn.Conv2d:
-    inputs = layer.in_features // side**2
-    convolution = nn.Conv2d(inputs, layer.out_features, side, bias=layer.bias is not None)
-    convolution.weight = nn.Parameter(layer.weight.view(layer.out_features, inputs, side, side))
-    convolution.bias = layer.bias
-    return convolution
-
-
 @torch.no_grad()
 def _check(backbone: nn.Module, slid: Convolutional, window: int, channels: int | None) -> None:
-    if channels is None:
-        found = [layer.in_channels for layer in backbone.modules() if isinstance(layer, nn.Conv2d)]
-        found.append(getattr(backbone, "channels", 1))  # a hint where no layer tells
-        channels = stated(backbone, "channels") or found[0]
+    channels = colours(backbone, otherwise=1) if channels is None else channels
     reference = next(chain(backbone.parameters(), backbone.buffers()), torch.empty(0))
     generator = torch.Generator().manual_seed(0)
     side = window + 2 * slid.stride

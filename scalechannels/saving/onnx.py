@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from scalechannels import __version__
-from scalechannels.backbones.inference import stated
+from scalechannels.backbones.inference import colours, stated
 from scalechannels.dense import DenseNetwork
 from scalechannels.files import atomic_path
 
@@ -100,7 +100,9 @@ def export_onnx(
         raise ValueError(f"reduce must be a whole number of at least 1; got {reduce!r}")
     size = _size(network, size)
     module = _Outputs(copy.deepcopy(network).cpu().float().eval())
-    channels, batches = _channels(network), (1,) if module.dense else BATCHES
+    inner: Any = getattr(network, "network", network)  # of a dense one
+    channels = colours(getattr(inner, "backbone", inner), otherwise=3)
+    batches = (1,) if module.dense else BATCHES
     sizes = ANY_SIZES if size is None else (size,)
     with atomic_path(target) as temporary, torch.no_grad():
         program = _convert(module, _images(batches[-1], channels, sizes[0], values), free_size=size is None)
@@ -169,20 +171,6 @@ def _size(network: nn.Module, size: Size | None) -> Size | None:
     if size is None and look == "everywhere":
         return SLIDING_SIZE  # each of its channels has a size of its own: a free one takes minutes to convert
     return size
-
-
-def _channels(network: nn.Module) -> int:
-    """Colour channels of the images: what the backbone says, else what its first convolution takes."""
-    inner: Any = getattr(network, "network", network)  # of a dense one
-    backbone = getattr(inner, "backbone", inner)
-    known = stated(backbone, "channels")
-    if known is not None:
-        return known
-    for layer in backbone.modules():
-        if isinstance(layer, nn.Conv2d):
-            return layer.in_channels
-    hint = getattr(backbone, "channels", None)  # of a user's own, where no layer tells
-    return hint if isinstance(hint, int) else 3
 
 
 def _images(count: int, channels: int, size: Size, values: tuple[float, float]) -> Tensor:

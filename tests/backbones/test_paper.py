@@ -6,10 +6,10 @@ from helpers.worn import worn
 from torch import nn
 
 from scalechannels import MaxOverScales, PlainNetwork, ScaleChannelNetwork, ScaleGrid, averaged_over_scales
+from scalechannels.backbones.inference import colours
 from scalechannels.backbones.paper import CifarBackbone, ConvBackbone, mnist_backbone
 from scalechannels.backbones.sliding import convolutional
 from scalechannels.dense import DenseNetwork
-from scalechannels.saving.onnx import _channels
 
 
 def parameters(module: nn.Module) -> int:
@@ -145,7 +145,7 @@ def test_dense_maps_export_and_averaging_read_no_hidden_width_of_an_own_backbone
     )
     own.channels, own.window = 16, 7
     network = ScaleChannelNetwork(own, ScaleGrid.of(1, 2), MaxOverScales(), window=8)
-    assert _channels(network) == 3
+    assert colours(network.backbone, otherwise=1) == 3
     assert DenseNetwork(network)(torch.rand(1, 3, 20, 20)).logits.shape == (1, 2, 5, 5)
     with pytest.raises(ValueError, match="give window="):
         averaged_over_scales(PlainNetwork(own), ScaleGrid.of(1), 1)
