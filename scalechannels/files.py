@@ -58,7 +58,8 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
         yield temporary
         if not temporary.exists():
             raise OSError(f"nothing was written for {path}: the block has to write to the path it is given")
-        _flush_tree(temporary)
+        for written in (*temporary.rglob("*"), temporary):
+            _flush(written)
         os.replace(temporary, path)
         _flush(path.parent)
     finally:
@@ -160,13 +161,6 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
-
-
-def _flush_tree(path: Path) -> None:
-    if path.is_dir():
-        for child in path.rglob("*"):
-            _flush(child)
-    _flush(path)
 
 
 def _flush(path: Path) -> None:

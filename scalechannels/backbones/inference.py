@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any, Literal
 
 import torch
@@ -160,13 +161,7 @@ def fold(blocks: nn.Sequential) -> Callable[[Tensor], Tensor]:
     if type(blocks) is not nn.Sequential or not untouched(blocks):
         return blocks
     steps = [_folded(block) if foldable(block) else block for block in blocks]
-
-    def apply(maps: Tensor) -> Tensor:
-        for step in steps:
-            maps = step(maps)
-        return maps
-
-    return apply
+    return lambda maps: reduce(lambda found, step: step(found), steps, maps)
 
 
 def foldable(block: nn.Module) -> bool:

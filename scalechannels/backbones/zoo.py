@@ -132,15 +132,10 @@ def import_library(name: str) -> Any:
         ) from error
     except (ImportError, RuntimeError, AttributeError, OSError) as error:
         # Such as "operator torchvision::nms does not exist": its compiled part was built for another torch.
+        found = importlib.metadata.distributions(name=name)
+        version = next((one.version for one in found), "(of unknown version)")
         raise ImportError(
-            f"{name} {_version(name)} is installed but cannot be imported with torch {torch.__version__} "
+            f"{name} {version} is installed but cannot be imported with torch {torch.__version__} "
             f"({error}): the two builds must match. Install torchvision from where this torch came from, in "
             f"the same build (CPU or CUDA). {advice}"
         ) from error
-
-
-def _version(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "(of unknown version)"

@@ -97,6 +97,8 @@ def detect(
     from scalechannels.data.frames import reduced
     from scalechannels.data.pictures import MAX_PIXELS, as_taken, read_image
     from scalechannels.detection.detector import Detector
+    from scalechannels.detection.overlay import draw
+    from scalechannels.files import atomic_path, write_text
     from scalechannels.saving.saved_network import SavedNetwork, require_free
 
     require_free(json_file)
@@ -121,9 +123,20 @@ def detect(
         "network": str(network),
         "look": look,
         "threshold": threshold,
-        "objects": [as_dictionary(one, saved.classes) for one in found],
+        "objects": [
+            {
+                "class": saved.classes[one.label] if saved.classes else str(one.label),
+                "probability": round(one.probability, 6),
+                "box": [round(edge, 2) for edge in one.box],
+                "scale": round(one.scale, 4),
+                "at_edge": one.at_edge,
+            }
+            for one in found
+        ],
     }
-    write(result, picture, json_file, overlay)
+    write_text(json_file, json.dumps(result, indent=1) + "\n")
+    with atomic_path(overlay) as temporary:
+        draw(picture, result["objects"]).save(temporary, format="png")
     print(table(result["objects"], (json_file, overlay)))
     for remark in remarks(result, saved, prepared):
         print(f"warning: {remark}", file=sys.stderr)
@@ -136,25 +149,6 @@ def enlarged(one: Detection, factor: int, seen: Sequence[int], shape: Sequence[i
     x0, x1 = ((x - column) * factor + whole_column for x in one.box[::2])
     y0, y1 = ((y - row) * factor + whole_row for y in one.box[1::2])
     return replace(one, box=(x0, y0, x1, y1), scale=one.scale * factor)
-
-
-def as_dictionary(one: Detection, classes: list[str] | None) -> dict[str, Any]:
-    return {
-        "class": classes[one.label] if classes else str(one.label),
-        "probability": round(one.probability, 6),
-        "box": [round(edge, 2) for edge in one.box],
-        "scale": round(one.scale, 4),
-        "at_edge": one.at_edge,
-    }
-
-
-def write(result: dict[str, Any], picture: Tensor, json_file: Path, overlay: Path) -> None:
-    from scalechannels.detection.overlay import draw
-    from scalechannels.files import atomic_path, write_text
-
-    write_text(json_file, json.dumps(result, indent=1) + "\n")
-    with atomic_path(overlay) as temporary:
-        draw(picture, result["objects"]).save(temporary, format="png")
 
 
 def table(objects: Sequence[dict[str, Any]], files: Sequence[Path]) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -41,66 +40,52 @@ def evaluate(
 
     Example: scalechannels evaluate runs/NAME --sizes 0.5 1 2 4 8 --split validation --out result.json
     """
-    from scalechannels.saving.saved_network import require_free
-
-    if out is not None:
-        require_free(out)
-    result = evaluate_folder(folder, sizes, split, data, require_device(device), root)
-    print(table(result))
-    if out is not None:
-        from scalechannels.files import write_text
-
-        write_text(out, json.dumps(result, indent=1) + "\n")
-        print(out)
-
-
-def evaluate_folder(
-    place: Path,
-    sizes: Sequence[float] | None,
-    split: Literal["validation", "test"],
-    name: DataName | None,
-    device: str,
-    root: Path | None,
-) -> dict[str, Any]:
-    """The result of a saved network as one dictionary."""
     import torch
 
-    from scalechannels.saving.saved_network import RUN, SavedNetwork
+    from scalechannels.files import write_text
+    from scalechannels.saving.saved_network import RUN, SavedNetwork, require_free
     from scalechannels.training.datasets import open_data
     from scalechannels.training.evaluate import as_json
     from scalechannels.training.evaluate import evaluate as evaluate_sizes
     from scalechannels.training.progress import Progress
     from scalechannels.training.runs import environment
 
-    saved = SavedNetwork.open(place)
+    if out is not None:
+        require_free(out)
+    on = require_device(device)
+    saved = SavedNetwork.open(folder)
     if saved.sizes is not None:
         trained = RunConfig.from_toml(saved.folder / RUN).data
-    elif name is not None:
-        trained = DataConfig(name=name)
+    elif data is not None:
+        trained = DataConfig(name=data)
     else:
-        raise ValueError(f"'{place}' does not say what it was trained on; give --data.name")
-    used = trained if name in (None, trained.name) else DataConfig(name=name, seed=trained.seed)
+        raise ValueError(f"'{folder}' does not say what it was trained on; give --data.name")
+    used = trained if data in (None, trained.name) else DataConfig(name=data, seed=trained.seed)
     used = replace(used, hold_out=used.hold_out or (used.name == "cifar10" and split == "validation"))
-    source = open_data(used, device, root)
+    source = open_data(used, on, root)
     tested = source.test_sizes if sizes is None else tuple(sizes)
     with Progress(f"evaluating {saved.folder.name}", True) as progress:
         results = evaluate_sizes(
-            saved.network.to(device),
+            saved.network.to(on),
             partial(source.testing, split=split),
             tested,
             len(source.classes),
             partial(progress.tested, count=len(tested)),
         )
     grid = getattr(saved.network, "grid", None)
-    return {
+    result = {
         "network": str(saved.folder),
         "data": used.name,
         "trained": None if saved.sizes is None else list(saved.sizes),
         "classes": list(source.classes),
         "channels": None if grid is None else list(grid),
-        "environment": environment(torch.device(device)),
+        "environment": environment(torch.device(on)),
         "evaluation": as_json(results, split),
     }
+    print(table(result))
+    if out is not None:
+        write_text(out, json.dumps(result, indent=1) + "\n")
+        print(out)
 
 
 def table(result: dict[str, Any]) -> str:

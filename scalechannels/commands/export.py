@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -53,11 +53,15 @@ def export(
     - scalechannels export digit-detector --dense --onnx detector.onnx
     """
     from scalechannels.data.pictures import BACKGROUND
+    from scalechannels.dense import DenseNetwork
     from scalechannels.saving.onnx import export_onnx
     from scalechannels.saving.saved_network import SavedNetwork
 
     saved = SavedNetwork.open(network)
-    exported = slide(saved.network, network) if dense else saved.network
+    try:
+        exported = DenseNetwork(saved.network) if dense else saved.network
+    except TypeError as error:  # a backbone that cannot slide
+        raise ValueError(f"'{network}' has no dense form: {error}") from error
     done = export_onnx(
         exported,
         onnx,
@@ -79,13 +83,3 @@ def export(
             f"Shrink each image by a factor of {saved.reduce} along each side before you pass it in, as the "
             "images of training were (`reduce` in the metadata). Scales are in pixels of the shrunken image."
         )
-
-
-def slide(network: Any, name: Path) -> Any:
-    """The network at every point of an image; what cannot slide is named."""
-    from scalechannels.dense import DenseNetwork
-
-    try:
-        return DenseNetwork(network)
-    except TypeError as error:
-        raise ValueError(f"'{name}' has no dense form: {error}") from error

@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -165,15 +166,10 @@ def predict_images(saved: SavedNetwork, images: Iterable[tuple[Path, Tensor]]) -
     """One prediction for each image, in order; neighbours of one size go through together."""
     import torch
 
-    waiting: list[tuple[Path, Tensor]] = []
     with torch.inference_mode():
-        for path, image in images:
-            if waiting and (len(waiting) == BATCH or waiting[0][1].shape != image.shape):
-                yield from predict_batch(saved, waiting)
-                waiting = []
-            waiting.append((path, image))
-        if waiting:
-            yield from predict_batch(saved, waiting)
+        for _, same in groupby(images, key=lambda pair: pair[1].shape):
+            while batch := list(islice(same, BATCH)):
+                yield from predict_batch(saved, batch)
 
 
 def predict_batch(saved: SavedNetwork, batch: Sequence[tuple[Path, Tensor]]) -> Iterator[Prediction]:

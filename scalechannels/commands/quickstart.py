@@ -54,8 +54,7 @@ def quickstart(
 
     Example: scalechannels quickstart --out quickstart
     """
-    report = run_quickstart(out, data, root)
-    print(f"\nThe report: {report}")
+    print(f"\nThe report: {run_quickstart(out, data, root)}")
 
 
 def run_quickstart(
@@ -89,11 +88,12 @@ def run_quickstart(
 
     from scalechannels.report.curves import accuracy_curves
     from scalechannels.report.quickstart import quickstart_page
+    from scalechannels.saving.saved_network import load
 
     curves = accuracy_curves(columns, [SIZE], "Trained at one size, tested at seventeen")
-    grid = list(_network(runs[0]).grid)
+    network: Any = load(runs[0].folder)
     sheet = _examples(runs[0].config.data, root)
-    text = quickstart_page(result, grid, sheet, [str(run.folder) for run in runs])
+    text = quickstart_page(result, list(network.grid), sheet, [str(run.folder) for run in runs])
     write_text(out / "result.json", json.dumps(result, indent=1) + "\n")
     with atomic_path(out / "accuracy.png") as path:
         curves.savefig(path, format="png", dpi=110)
@@ -129,13 +129,14 @@ def _tested(runs: Sequence[Any], effort: Effort, root: Path | None) -> dict[str,
     from dataclasses import asdict
 
     from scalechannels.data.image_set import ImageSet
+    from scalechannels.saving.saved_network import load
     from scalechannels.training.datasets import open_data
     from scalechannels.training.evaluate import evaluate_set
     from scalechannels.training.progress import Progress
 
     print(f"3/3  Testing both at {len(effort.sizes)} sizes, {effort.tested} new digits each …", flush=True)
     data = open_data(runs[0].config.data, "cpu", root)
-    networks = [_network(run) for run in runs]
+    networks = [load(run.folder) for run in runs]
     results: dict[str, list[dict[str, Any]]] = {name: [] for name in NAMES}
     with Progress("testing", True) as progress:
         for size in effort.sizes:
@@ -146,12 +147,6 @@ def _tested(runs: Sequence[Any], effort: Effort, root: Path | None) -> dict[str,
                 results[name].append(asdict(result))
                 progress.tested(result, count=len(effort.sizes) * len(networks))
     return results
-
-
-def _network(run: Any) -> Any:
-    from scalechannels.saving.saved_network import load
-
-    return load(run.folder)
 
 
 def _examples(config: DataConfig, root: Path | None) -> list[tuple[Any, float]]:

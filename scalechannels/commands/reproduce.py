@@ -8,13 +8,9 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from scalechannels.cli import AT_LEAST_ONE, Device, Out, Root, require_device
+from scalechannels.cli import AT_LEAST_ONE, Device, Out, ResultsFolder, Root, require_device
 
 PaperNetwork = Literal["fovavg", "fovmax", "fovconc", "swmax", "cnn", "fovlse"]
-ResultsOut = Annotated[
-    Path | None,
-    Parameter(help="The folder for results; by default ./results, or else the repository's."),
-]
 
 
 def reproduce(
@@ -36,7 +32,7 @@ def reproduce(
         bool, Parameter(name="--list", help="List the missing runs without training them.", negative=())
     ] = False,
     out: Out = Path("runs"),
-    results: ResultsOut = None,
+    results: ResultsFolder = None,
     device: Device = None,
     root: Root = None,
 ) -> None:

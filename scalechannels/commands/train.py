@@ -118,6 +118,7 @@ def train_run(config: RunConfig, out: Path, device: str, **options: Any) -> None
     """Train and test as `fit(…, **options)` does it, and print the result."""
     import torch
 
+    from scalechannels.report.text import accuracies, accuracy_table
     from scalechannels.training.fit import fit
     from scalechannels.training.retest import tested_on
     from scalechannels.training.runs import Run
@@ -128,16 +129,6 @@ def train_run(config: RunConfig, out: Path, device: str, **options: Any) -> None
     (run,) = fit([config], out, device=device, **options)
     if int(os.environ.get("RANK", 0)) > 0:
         return  # only the process that writes says it
-    show(run)
-    if before is not None:
-        again = "it was only tested again" if tested_on(run) != before else "nothing was trained"
-        print(f"This run was finished before: {again}.", file=sys.stderr)
-
-
-def show(run: Any) -> None:
-    """The table of a finished run, and where it is."""
-    from scalechannels.report.text import accuracies, accuracy_table
-
     result = run.result()
     evaluation = result["evaluation"]
     columns = {run.config.network.name: accuracies(evaluation["sizes"])}
@@ -146,3 +137,6 @@ def show(run: Any) -> None:
     print(f"\n{images:,} images of each size, {evaluation['split']} split; ", end="")
     print(f"{len(result['history'])} epochs in {seconds:.0f} s")
     print(run.folder)
+    if before is not None:
+        again = "it was only tested again" if tested_on(run) != before else "nothing was trained"
+        print(f"This run was finished before: {again}.", file=sys.stderr)

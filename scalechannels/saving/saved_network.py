@@ -31,9 +31,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-CONFIG, WEIGHTS, DETECTOR, RUN, RESULT = (
-    *("config.json", "model.safetensors", "detector.json", "config.toml", "result.json"),
-)
+CONFIG, WEIGHTS, DETECTOR = "config.json", "model.safetensors", "detector.json"
+RUN, RESULT = "config.toml", "result.json"
 SHIPPED = Path(__file__).parents[1] / "weights"
 """The networks that come with the package: a folder for each, found by its name without a download."""
 WITHOUT_BACKGROUND = 0.9
@@ -223,7 +222,7 @@ def describe(part: Any) -> dict[str, Any]:
     """{"class", "arguments"} of a network or part, recursively; a foreign part gives its class alone."""
     name = type(part).__name__
     # By identity, not by name: a user's own class may be called like one of ours.
-    if not isinstance(part, Network) and _part_class(name) is not type(part):
+    if not isinstance(part, Network) and _class(name) is not type(part):
         return {"class": f"{type(part).__module__}.{type(part).__qualname__}", "foreign": True}
     return {
         "class": name,
@@ -232,19 +231,6 @@ def describe(part: Any) -> dict[str, Any]:
             for key, value in part.arguments().items()
         },
     }
-
-
-def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """The config of a saved network, checked to be one."""
-    path = Path(folder) / CONFIG
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"'{folder}' is not a saved network: it holds no {CONFIG}; save_pretrained writes one"
-        )
-    config = _read(path)
-    if "class" not in config:
-        raise ValueError(f"'{path}' does not describe a network of scalechannels: it names no class")
-    return of_today(config)
 
 
 def of_today(config: dict[str, Any]) -> dict[str, Any]:
@@ -274,19 +260,30 @@ def _read(path: Path) -> dict[str, Any]:
     return values
 
 
-def _class(homes: dict[str, str], name: str) -> Any:
-    return getattr(import_module(f"scalechannels.{homes[name]}"), name)
+def _class(name: str) -> Any:
+    """The class of this name that a config may have; None for others."""
+    if home := {**NETWORKS, **PARTS}.get(name):
+        return getattr(import_module(f"scalechannels.{home}"), name)
+    return {pool.__name__: pool for pool in POOLS.values()}.get(name)
 
 
 def _rebuild(folder: Path, given: dict[str, Any], wanted: type[Any] | None = None) -> Any:
     """The network of a folder in eval mode: of this class, or of the one that the config names."""
-    config = read_config(folder)
+    path = folder / CONFIG
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"'{folder}' is not a saved network: it holds no {CONFIG}; save_pretrained writes one"
+        )
+    config = _read(path)
+    if "class" not in config:
+        raise ValueError(f"'{path}' does not describe a network of scalechannels: it names no class")
+    config = of_today(config)
     name, arguments = config["class"], dict(config.get("arguments", {}))
     if wanted is None and name not in NETWORKS:
         raise ValueError(
             f"the class of the network in '{folder}' must be {' or '.join(NETWORKS)}; got '{name}'"
         )
-    network_class = wanted or _class(NETWORKS, name)
+    network_class = wanted or _class(name)
     if name != network_class.__name__:
         raise ValueError(
             f"'{folder}' holds a {name}, not a {network_class.__name__}; "
@@ -316,18 +313,11 @@ def _rebuild_part(key: str, part: dict[str, Any], folder: Path) -> Any:
         )
     if name == "ScaleGrid":
         return ScaleGrid.of(*part["arguments"]["factors"])
-    part_class = _part_class(name)
-    if part_class is None:
+    if (part_class := _class(name)) is None or name in NETWORKS:
         raise ValueError(
             f"the parts of '{folder}' must be poolings or among {', '.join(PARTS)}; got '{name}'"
         )
     return part_class(**part["arguments"])
-
-
-def _part_class(name: str) -> Any:
-    """The class of this name that a config may have; None for others."""
-    pools = {pool.__name__: pool for pool in POOLS.values()}
-    return _class(PARTS, name) if name in PARTS else pools.get(name)
 
 
 def _load_weights(network: nn.Module, path: Path) -> None:
