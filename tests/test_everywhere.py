@@ -143,7 +143,7 @@ def test_centred_every_channel_has_a_window_at_its_centre():
     plain = swmax(network.grid)
     for sigma in network.grid:
         rows, columns = network.everywhere.sampled_size((112, 112), sigma)
-        places = network.backbone.places(rows)
+        places = network.backbone.logit_map(torch.zeros(1, 1, rows, rows)).shape[-1]
         assert rows == columns
         assert places % 2 == 1
         assert 4 * (places - 1) + 28 == rows  # the last window ends where the rescaled image does

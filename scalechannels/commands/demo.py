@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from scalechannels.cli import must
-
-if TYPE_CHECKING:
-    from scalechannels.demo.server import DemoServer
 
 DETECTOR = "digit-detector"
 
@@ -49,22 +46,6 @@ def demo(
     - scalechannels demo --open
     - scalechannels demo --network runs/NAME --plain runs/OTHER --port 8080
     """
-    server = open_server(network, plain, detector, port)
-    print(f"The demo: {server.address} (press Ctrl-C to stop the server)", flush=True)
-    if open_page:
-        import webbrowser
-
-        webbrowser.open(server.address)
-    try:
-        server.serve_forever()
-    except KeyboardInterrupt:
-        print("\nstopped")
-    finally:
-        server.server_close()
-
-
-def open_server(network: Path, plain: Path, detector: Path | None, port: int) -> DemoServer:
-    """A server that listens; every folder is checked before."""
     from scalechannels.demo.answers import Demo
     from scalechannels.demo.looks import open_looks
     from scalechannels.demo.scene import open_detector
@@ -76,8 +57,18 @@ def open_server(network: Path, plain: Path, detector: Path | None, port: int) ->
         detector = Path(DETECTOR)
     detect = None if detector is None else open_detector(detector)
     try:
-        return DemoServer(Demo(looks, detect), port)
+        server = DemoServer(Demo(looks, detect), port)
     except OSError as error:
-        raise OSError(
-            f"port {port} cannot be used ({error.strerror or error}); choose another --port, or 0"
-        ) from error
+        reason = error.strerror or error
+        raise OSError(f"port {port} cannot be used ({reason}); choose another --port, or 0") from error
+    print(f"The demo: {server.address} (press Ctrl-C to stop the server)", flush=True)
+    if open_page:
+        import webbrowser
+
+        webbrowser.open(server.address)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        print("\nstopped")
+    finally:
+        server.server_close()

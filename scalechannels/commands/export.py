@@ -37,9 +37,9 @@ def export(
     Foveated networks take images of any size. The plain CNN for digits takes images of 112x112 pixels, and so
     does swmax unless you give --size.
 
-    The metadata hold the classes, the scales, the size, the range of values and the factor `reduce`. Shrink
-    each image by this factor before you pass it in. The factor is 1, except for networks that were trained on
-    your own images of large objects; the command tells you when it is not 1.
+    The metadata hold the classes, the scales, the size, the range of values and a factor called `reduce`.
+    Shrink each image by this factor before you pass it in. The factor is 1, except for networks that were
+    trained on your own images of large objects; the command tells you when it is not 1.
 
     With --dense, the file takes one image of any size. It gives `logits` (1, classes, h, w) and the selected
     `scales` (1, h, w) at every fourth pixel, starting with the first. This conversion takes minutes.

@@ -70,7 +70,7 @@ def predict(
     - scale: σ of the strongest scale channel, which sees a window of σ·28 pixels (σ·32 for CIFAR-10, σ·window
       for your own images)
     - at_edge: true if the strongest channel is the smallest or the largest one. The object may then be
-      smaller or larger than any channel expects: train a network with more scales.
+      smaller or larger than any channel expects: train a network with a wider range of scales.
     - channel_σ: how much each channel contributes to the class
 
     Networks for digits expect white digits on black; give --invert for ink on paper. For these networks each

@@ -13,7 +13,9 @@ from scalechannels.cli import ResultsFolder
 def table(
     id: Annotated[
         str,
-        Parameter(help="1 to 5 for a table of the paper, beyond for our networks, or figure5 for its data."),
+        Parameter(
+            help="1 to 5 for a table, beyond for our own networks, or a figure such as figure5 for its data."
+        ),
     ],
     /,
     *,
