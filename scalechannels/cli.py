@@ -13,17 +13,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, get_args
 
-from cyclopts import (
-    App,
-    CoercionError,
-    CycloptsError,
-    MissingArgumentError,
-    Parameter,
-    UnknownCommandError,
-    UnknownOptionError,
-    UnusedCliTokensError,
-    ValidationError,
-)
+import cyclopts
+from cyclopts import App, CycloptsError, Parameter
 
 from scalechannels import __version__
 
@@ -159,24 +150,24 @@ def refusal(error: CycloptsError) -> str:
     """What the parser refuses, in the words of our own errors: X must be …; got …."""
     command = " ".join(("scalechannels", *(error.command_chain or ())))
     word, argument = (error.unused_tokens or [""])[0], error.argument
-    if isinstance(error, UnknownCommandError):
+    if isinstance(error, cyclopts.UnknownCommandError):
         return _unknown(word, error.app or (), command)
-    if isinstance(error, UnknownOptionError):
+    if isinstance(error, cyclopts.UnknownOptionError):
         known = (name for argument in error.argument_collection for name in argument.names)
         return _unknown(error.token.keyword or error.token.value, known, command)
-    if isinstance(error, UnusedCliTokensError):
+    if isinstance(error, cyclopts.UnusedCliTokensError):
         return f"unexpected argument '{word}'; see {command} --help"
     if argument is None or error.msg is not None:
         return str(error)
     name = argument.name.lstrip("-").upper() if argument.field_info.is_positional else argument.name
-    if isinstance(error, MissingArgumentError):
+    if isinstance(error, cyclopts.MissingArgumentError):
         count = argument.token_count()[0]
         if count > 1:
             return f"{name} needs {count} values; got {len(error.tokens_so_far)}"
         return f"{name} needs a value" if error.keyword else f"{command} needs {name}; see {command} --help"
-    if isinstance(error, ValidationError):
+    if isinstance(error, cyclopts.ValidationError):
         return f"{name} {error.exception_message}; got '{' '.join(token.value for token in argument.tokens)}'"
-    if isinstance(error, CoercionError) and error.token is not None:
+    if isinstance(error, cyclopts.CoercionError) and error.token is not None:
         *choices, last = get_args(error.target_type) or (TYPES.get(error.target_type, "of another kind"),)
         wanted = f"{', '.join(choices)} or {last}" if choices else last
         return f"{name} must be {wanted}; got '{error.token.value}'"

@@ -153,7 +153,8 @@ def _packages() -> Any:
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f"ONNX export needs onnx, onnxruntime and onnxscript ({error}); pip install 'scalechannels[onnx]'"
+            f"ONNX export needs onnx, onnxruntime and onnxscript ({error}); "
+            "run pip install 'scalechannels[onnx]'"
         ) from error
     return onnx
 
