@@ -23,7 +23,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 ENVIRONMENT_VARIABLE = "SCALECHANNELS_DATA"
-# Matches the names that `_temporary` gives, with the exact length of the random part: a plain `*` before the
+# Matches the names that `_beside` gives, with the exact length of the random part: a plain `*` before the
 # name would also match what another process is writing for `x-<name>`, under another lock.
 _PARTIAL = f".partial-{'[0-9a-f]' * 32}-"
 
@@ -52,9 +52,7 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
     with the name of `path`, since writers such as `numpy.save` go by the suffix.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _temporary(path)
-    try:
+    with _beside(path) as temporary:
         yield temporary
         if not temporary.exists():
             raise OSError(f"nothing was written for {path}: the block has to write to the path it is given")
@@ -62,8 +60,6 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
             _flush(written)
         os.replace(temporary, path)
         _flush(path.parent)
-    finally:
-        _remove(temporary)
 
 
 def write_text(path: Path | str, text: str) -> None:
@@ -75,14 +71,9 @@ def write_text(path: Path | str, text: str) -> None:
 @contextmanager
 def scratch_folder(path: Path | str) -> Iterator[Path]:
     """Yields an empty folder beside the resource `path`, removed afterwards however the block ends."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _temporary(path)
-    temporary.mkdir()
-    try:
+    with _beside(Path(path)) as temporary:
+        temporary.mkdir()
         yield temporary
-    finally:
-        _remove(temporary)
 
 
 @contextmanager
@@ -152,8 +143,15 @@ def _holds_objects(value: Any) -> bool:
     return any(isinstance(item, dict) or _holds_objects(item) for item in inner)
 
 
-def _temporary(path: Path) -> Path:
-    return path.with_name(f".partial-{uuid4().hex}-{path.name}")
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """Yields a temporary path in the same folder; what lies there afterwards is removed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".partial-{uuid4().hex}-{path.name}")
+    try:
+        yield temporary
+    finally:
+        _remove(temporary)
 
 
 def _remove(path: Path) -> None:
