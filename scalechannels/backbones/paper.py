@@ -90,6 +90,10 @@ class ConvBackbone(Backbone):
         codes = self.drop(codes) if kept is None else codes * kept
         return F.conv2d(codes, self.classifier.weight[:, :, None, None], self.classifier.bias)
 
+    def places(self, side: int) -> int:
+        """How many logits `logit_map` gives along a side of this many pixels."""
+        return _side_after(side, self.strides) - self.side + 1
+
 
 def mnist_backbone(
     *, window: int = 28, channels: int = 1, classes: int = 10, batch_norm: bool = True, width: int = 1

@@ -105,7 +105,7 @@ def test_the_content_is_the_identity_and_the_place_is_not(tmp_path: Path) -> Non
         ({}, {"antialias": True}, "always anti-aliased"),
         ({}, {"width": 2}, r"network\.width and network\.average_scales are .* not for own images"),
         ({}, {"name": "cnn", "average_scales": True}, r"network\.average_scales are .* not for own images"),
-        ({}, {"window": 5}, r"network\.window is at least 11"),
+        ({}, {"window": 5}, r"network\.window must be at least 11"),
         ({}, {"low": 3.0, "high": 4.0, "ratio": 2.0}, "do not reach"),
     ],
 )
