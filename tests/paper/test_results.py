@@ -109,14 +109,14 @@ def test_a_remark_does_not_hinder_reading(tmp_path: Path) -> None:
 
 
 def test_the_committed_runs_are_as_they_would_be_stored() -> None:
-    paths = sorted((COMMITTED / "runs").glob("*.json"))
-    assert len(paths) >= 220
+    paths = [path for folder in ("runs", "evidence", "more_seeds") for path in (COMMITTED / folder).glob("*")]
+    assert len(paths) >= 320
     for path in paths:
         text = path.read_text(encoding="utf-8")
         assert text == result_text(json.loads(text)), path.name
 
 
-@pytest.mark.parametrize("name", ["batch_size", "beyond", "deviations", "earlier"])
+@pytest.mark.parametrize("name", ["averages", "batch_size", "beyond", "deviations", "earlier"])
 def test_the_other_runs_are_one_to_a_line_with_a_remark(name: str) -> None:
     runs = [json.loads(line) for line in (COMMITTED / f"{name}.jsonl").read_text("utf-8").splitlines()]
     assert len(runs) >= 18
