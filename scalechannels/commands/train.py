@@ -120,12 +120,11 @@ def train_run(config: RunConfig, out: Path, device: str, **options: Any) -> None
 
     from scalechannels.report.text import accuracies, accuracy_table
     from scalechannels.training.fit import fit
-    from scalechannels.training.retest import tested_on
     from scalechannels.training.runs import Run
 
     resolved = config.resolve(torch.device(device).type)
     known = Run(resolved, out / resolved.name)
-    before = tested_on(known) if known.done else None
+    before = known.tested_on if known.done else None
     (run,) = fit([config], out, device=device, **options)
     if int(os.environ.get("RANK", 0)) > 0:
         return  # only the process that writes says it
@@ -138,5 +137,5 @@ def train_run(config: RunConfig, out: Path, device: str, **options: Any) -> None
     print(f"{len(result['history'])} epochs in {seconds:.0f} s")
     print(run.folder)
     if before is not None:
-        again = "it was only tested again" if tested_on(run) != before else "nothing was trained"
+        again = "it was only tested again" if run.tested_on != before else "nothing was trained"
         print(f"This run was finished before: {again}.", file=sys.stderr)

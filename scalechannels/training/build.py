@@ -10,7 +10,6 @@ from torch import nn
 
 from scalechannels.constructors import Data, cnn, paper_network, swmax
 from scalechannels.network import ScaleChannelNetwork
-from scalechannels.plain import PlainNetwork, averaged_over_scales
 from scalechannels.pooling import POOLS, MaxOverScales
 from scalechannels.saving.saved_network import Network
 from scalechannels.scales import ScaleGrid
@@ -61,6 +60,8 @@ def tested_network(config: ResolvedRun, trained: Network) -> Network:
     So with all channels where one was trained, with shifted windows, or averaged over scales.
     """
     if config.network.average_scales:
+        from scalechannels.plain import PlainNetwork, averaged_over_scales
+
         assert isinstance(trained, PlainNetwork)
         return averaged_over_scales(trained, _grid(config.network), config.data.sizes[0])
     if config.network.pretrained is None and not config.network.shifts:
@@ -84,6 +85,8 @@ def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
         features = RESIDUAL_FEATURES * network.width
         backbone = ResidualBackbone(features, channels=channels or 3, classes=classes)
     if network.name == "cnn":
+        from scalechannels.plain import PlainNetwork
+
         return PlainNetwork(backbone) if backbone else cnn(data=data, channels=channels, classes=classes)
     grid = _grid(network) if network.pretrained is None else ScaleGrid.of(network.pretrained)
     if network.name == "swmax":

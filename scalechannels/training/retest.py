@@ -24,23 +24,11 @@ def is_tested(run: Run, split: EvaluationSplit, sizes: Sequence[Size] | None) ->
 
     Further ones do no harm: what was tested is not thrown away.
     """
-    tested_split, tested = tested_on(run)
+    tested_split, tested = run.tested_on
     if tested_split != split:
         return False
     asked = default_sizes(run.config.data) if sizes is None else sizes
     return {_key(size) for size in asked} <= {_key(size) for size in tested}
-
-
-def tested_on(run: Run) -> tuple[str, list[Size]]:
-    """The split and the sizes of a finished run's result."""
-    try:
-        evaluation: dict[str, Any] = run.result()["evaluation"]
-        sizes = [entry["size"] for entry in evaluation["sizes"]]
-        return evaluation["split"], [tuple(size) if isinstance(size, list) else size for size in sizes]
-    except (KeyError, TypeError) as error:
-        raise ValueError(
-            f"{run.folder / RESULT} is not a run's result ({error} is missing); delete it to repeat the run"
-        ) from error
 
 
 def retest(
@@ -60,7 +48,7 @@ def retest(
         network: Any = load(run.folder).to(device).eval()
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"{run.folder} was tested on {_named(*tested_on(run))}; testing on {_named(split, asked)} needs "
+            f"{run.folder} was tested on {_named(*run.tested_on)}; testing on {_named(split, asked)} needs "
             f"the weights, which cannot be loaded ({error}). Restore them, ask for what was tested, or "
             f"delete {run.folder / RESULT} to train again"
         ) from error

@@ -28,6 +28,7 @@ from torch import Tensor
 from scalechannels import __version__
 from scalechannels.files import atomic_path, locked
 from scalechannels.training.config import ResolvedRun
+from scalechannels.training.datasets import Size
 
 CONFIG, RESULT = "config.toml", "result.json"
 CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "previous.safetensors"
@@ -130,6 +131,19 @@ class Run:
             return json.loads(path.read_text(encoding="utf-8"))
         except json.JSONDecodeError as error:
             raise ValueError(f"{path} is damaged ({error}); remove it to do this run again") from error
+
+    @property
+    def tested_on(self) -> tuple[str, list[Size]]:
+        """The split and the sizes of its result."""
+        try:
+            evaluation: dict[str, Any] = self.result()["evaluation"]
+            sizes = [entry["size"] for entry in evaluation["sizes"]]
+            return evaluation["split"], [tuple(size) if isinstance(size, list) else size for size in sizes]
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"'{self.folder / RESULT}' is not a run's result ({error} is missing); delete it to repeat "
+                "the run"
+            ) from error
 
 
 def environment(device: torch.device) -> dict[str, Any]:
