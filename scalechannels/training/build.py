@@ -63,7 +63,9 @@ def tested_network(config: ResolvedRun, trained: Network) -> Network:
         from scalechannels.plain import PlainNetwork, averaged_over_scales
 
         assert isinstance(trained, PlainNetwork)
-        return averaged_over_scales(trained, _grid(config.network), config.data.sizes[0])
+        of_cifar: dict[str, Any] = {"window": 32, "outside": "reflect"}  # else the backbone says it
+        options = of_cifar if config.data.name == "cifar10" else {}
+        return averaged_over_scales(trained, _grid(config.network), config.data.sizes[0], **options)
     if config.network.pretrained is None and not config.network.shifts:
         return trained
     backbone: Any = trained.backbone

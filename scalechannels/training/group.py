@@ -22,7 +22,7 @@ from scalechannels.training.distributed import (
     without_global_batch_norm,
 )
 from scalechannels.training.evaluate import evaluation
-from scalechannels.training.inputs import Alone, Inputs, require_no_augmentation
+from scalechannels.training.inputs import Alone, Inputs, changes_images, require_no_augmentation
 from scalechannels.training.progress import Progress, log_entry
 from scalechannels.training.runs import Checkpoint, Run, environment
 from scalechannels.training.trainer import Trainer, mix, shuffled
@@ -89,7 +89,8 @@ class Group:
 
     def _resident(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:
         network = self.networks[0]
-        stacked = self.how.together and stacking.can_stack(network)
+        together = self.how.together and not changes_images(self.learners[0])
+        stacked = together and stacking.can_stack(network)
         inputs = Inputs(self.learners, self.networks, self.data_of, sets, stacked=stacked)
         self.renew = inputs.renew
         if inputs.stacked:

@@ -1,10 +1,10 @@
 """What a training step takes in: this module alone decides what lies in memory and what is done to it.
 
-                          in memory                      in a step
-    foveated networks     windows, where they fit        cropped, shifted and blurred, as options ask
-                          images, where they do not      foveated by the network; no augmentation
-    CIFAR-10, augmented   images                         flipped and cropped, foveated, then blurred
-    SWMax, the plain CNN  images                         nothing
+                             in memory                    in a step
+    foveated networks        windows, where they fit      cropped, shifted and blurred, as options ask
+                             images, where they do not    foveated by the network; no augmentation
+    … with flips or crops    images                       flipped and cropped, foveated, then blurred
+    SWMax, the plain CNN     images                       flipped, cropped and blurred
 
 Every way to look at a training set lies in memory once; runs that are trained together share it.
 """
@@ -24,6 +24,8 @@ from scalechannels.sampling import Foveate
 from scalechannels.saving.saved_network import Network
 from scalechannels.training.config import ResolvedRun, RunConfig
 
+DIGIT = 28
+"""The side of the square that holds a digit of size 1, in pixels."""
 MEMORY_SHARE = 0.5
 """Windows may fill this share of the free memory; beyond it, images are foveated in every step."""
 
@@ -64,8 +66,8 @@ class Inputs:
         self.foveates: list[Foveate] = [one.foveate for one in looking if one.look == "centre"]  # or none
         self.margin = max(config.training.jitter for config in configs)
         self.dtype = torch.bfloat16 if configs[0].training.precision == "bfloat16" else torch.float32
-        canvases = makes_canvases(configs[0])
-        self.windows, self.stacked = bool(self.foveates) and not canvases, stacked
+        changed = changes_images(configs[0])
+        self.windows, self.stacked = bool(self.foveates) and not changed, stacked
         needed = self._window_bytes(sets) if self.windows else 0
         if needed > MEMORY_SHARE * free_memory(sets[0].images.device):
             if len(configs) > 1:
@@ -81,10 +83,12 @@ class Inputs:
         else:
             self.resident = self._images(sets)
         self.labels = filled_up([made.labels for made in self._seen(sets)])  # (D, N)
-        detail = self._detail()
-        self.detail = detail if canvases else None
+        self.frames = self._frames(sets)  # (D, N)
+        detail = self._detail(sets)
+        self.detail = detail if changed and self.foveates else None
         # A picture ends somewhere before it is made smaller: what repeats its border loses detail as well.
-        steps = [self._flips_and_crops()] if canvases else [self._visible(sets), self._jitter(), detail]
+        steps = [self._flips_and_crops()] if changed else [self._visible(), self._jitter()]
+        steps += [detail] if self.detail is None else []
         self.augmentations = [step.to(self.labels.device) for step in steps if step is not None]
 
     def renew(self, sets: Sequence[ImageSet]) -> None:
@@ -93,6 +97,7 @@ class Inputs:
             self._put_windows(sets)
         else:
             self.resident.copy_(self._images(sets))
+        self.frames.copy_(self._frames(sets))
 
     def _window_shape(self, sets: Sequence[ImageSet]) -> tuple[int, ...]:
         side, most = self.foveates[0].window + 2 * self.margin, max(len(made) for made in self._seen(sets))
@@ -119,17 +124,20 @@ class Inputs:
     def _seen(self, sets: Sequence[ImageSet]) -> list[ImageSet]:
         return [sets[data] for data in self.set_of]
 
-    def _visible(self, sets: Sequence[ImageSet]) -> nn.Module | None:
+    def _frames(self, sets: Sequence[ImageSet]) -> Tensor:
+        """The side of the square that holds each image's object, in pixels (D, N)."""
+        data = self.configs[0].data
+        scales = filled_up([made.scales for made in self._seen(sets)])  # (D, N)
+        side = sets[0].images.shape[2] if data.name == "cifar10" else DIGIT
+        return ((data.own.object_pixels if data.name == "folder" else side) * scales).float()
+
+    def _visible(self) -> nn.Module | None:
         visible = [config.training.visible for config in self.configs]
         if min(visible) == 1:
             return None
         from scalechannels.training.augment.visible import Visible
 
-        foveate, data = self.foveates[0], self.configs[0].data
-        # The side of the square that holds an object of size 1.
-        frame = data.own.object_pixels if data.name == "folder" else foveate.window
-        scales = filled_up([made.scales for made in self._seen(sets)])  # (D, N)
-        return Visible(foveate, frame * scales, visible)
+        return Visible(self.foveates[0], self.frames, visible)
 
     def _jitter(self) -> nn.Module | None:
         if not self.margin:
@@ -138,13 +146,16 @@ class Inputs:
 
         return Jitter([config.training.jitter for config in self.configs])
 
-    def _detail(self) -> nn.Module | None:
+    def _detail(self, sets: Sequence[ImageSet]) -> nn.Module | None:
         detail = [config.training.detail for config in self.configs]
         if min(detail) == 1:
             return None
-        from scalechannels.training.augment.detail import Detail
+        from scalechannels.training.augment.detail import Detail, ImageDetail
 
-        smooth = self.configs[0].data.name != "cifar10"  # digits are blurred in proportion to their size
+        # Digits are blurred in proportion to their size.
+        smooth = self.configs[0].data.name in ("strokes", "mnist")
+        if not self.foveates:
+            return ImageDetail(sets[0].images.shape[2], detail, smooth=smooth)
         foveates = [self.foveates[way] for way in self.of_run]
         return Detail(foveates, detail, smooth=smooth).to(self.labels.device)
 
@@ -152,7 +163,14 @@ class Inputs:
         from scalechannels.training.augment.flips_and_crops import FlipsAndCrops
 
         training, foveate = self.configs[0].training, self.foveates[0] if self.foveates else None
-        return FlipsAndCrops(foveate, flips=training.flips, crops=training.crops, visible=training.visible)
+        return FlipsAndCrops(
+            foveate,
+            outside="reflect" if self.configs[0].data.name == "cifar10" else "border",
+            flips=training.flips,
+            crops=training.crops,
+            visible=training.visible,
+            frames=self.frames,
+        )
 
 
 class Alone(nn.Module):
@@ -176,10 +194,12 @@ class Alone(nn.Module):
         return network.from_stack(windows[0].movedim(-1, 2).contiguous())[None]
 
 
-def makes_canvases(config: RunConfig) -> bool:
+def changes_images(config: RunConfig) -> bool:
     """Whether each step changes the images themselves, so that they and not windows lie in memory."""
-    training = config.training
-    return config.data.name == "cifar10" and (training.flips or training.crops > 0 or training.visible < 1)
+    training, data = config.training, config.data.name
+    whole = config.network.name in ("cnn", "swmax") and data != "folder"  # there it has a window
+    cropped = training.visible < 1 and (whole or data == "cifar10")
+    return training.flips or training.crops > 0 or cropped or (whole and training.detail < 1)
 
 
 def require_no_augmentation(config: RunConfig) -> None:

@@ -12,7 +12,7 @@ import scalechannels
 from scalechannels.backbones.sized import multiplications
 from scalechannels.training import group
 from scalechannels.training.build import build_network
-from scalechannels.training.config import NetworkConfig
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 
 
 def test_initialisations_differ_and_have_their_spread() -> None:
@@ -42,8 +42,16 @@ def test_a_cnn_is_tested_as_an_average_over_scales(tmp_path) -> None:
     torch.testing.assert_close(network.eval()(images), expected.eval()(images))
     config = tiny("cnn", network={"average_scales": True})
     config = dataclasses.replace(config, data=dataclasses.replace(config.data, sizes=(1.0, 2.0)))
-    with pytest.raises(ValueError, match="digits of one size"):
+    with pytest.raises(ValueError, match="trained on one size"):
         config.resolve()
+
+
+def test_a_cnn_of_cifar_is_averaged_over_reflected_images(cifar, tmp_path) -> None:
+    network = NetworkConfig("cnn", ratio=2, average_scales=True)
+    config = RunConfig(DataConfig("cifar10"), network, TrainingConfig(epochs=1, batch=10))
+    averaged = scalechannels.load(trained(config, tmp_path).folder)
+    assert list(averaged.grid) == [0.5, 1, 2]
+    assert (averaged.foveate.window, averaged.foveate.outside) == (32, "reflect")
 
 
 def test_the_plain_cnn_costs_what_the_channels_cost(tmp_path: Path) -> None:

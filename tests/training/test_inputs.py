@@ -9,7 +9,7 @@ from helpers.tiny_runs import tiny, trained
 import scalechannels
 from scalechannels.training import datasets, inputs
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
-from scalechannels.training.inputs import makes_canvases, require_no_augmentation
+from scalechannels.training.inputs import changes_images, require_no_augmentation
 from scalechannels.training.trainer import Trainer
 
 
@@ -19,16 +19,23 @@ def run(data: str, **training) -> RunConfig:
 
 @pytest.mark.parametrize("option", [{"flips": True}, {"crops": 1}, {"visible": 0.5}])
 def test_images_of_cifar_are_changed_before_windows_are_made(option) -> None:
-    assert makes_canvases(run("cifar10", **option))
+    assert changes_images(run("cifar10", **option))
     with pytest.raises(MemoryError, match="flips and crops need the images in memory"):
         require_no_augmentation(run("cifar10", **option))
 
 
+@pytest.mark.parametrize("option", [{"flips": True}, {"crops": 1}, {"visible": 0.5}, {"detail": 0.5}])
+@pytest.mark.parametrize("name", ["cnn", "swmax"])
+def test_networks_without_windows_have_their_images_changed(name, option) -> None:
+    assert changes_images(tiny(name, **option))
+    assert not changes_images(tiny(name))
+
+
 def test_others_keep_windows_in_memory() -> None:
-    assert not makes_canvases(run("cifar10"))
-    assert not makes_canvases(run("mnist", visible=0.5))
+    assert not changes_images(run("cifar10"))
+    assert not changes_images(run("mnist", visible=0.5))
     for data in ("strokes", "mnist", "cifar10"):
-        assert not makes_canvases(run(data, detail=0.5))
+        assert not changes_images(run(data, detail=0.5))
     require_no_augmentation(run("cifar10"))
 
 
@@ -54,6 +61,24 @@ def test_sizes_are_drawn_again_in_every_epoch(tmp_path, monkeypatch) -> None:
         trained(config, tmp_path / "streamed", stream=True)
     with pytest.raises(ValueError, match=r"data\.redraw needs a low and a high data\.sizes"):
         dataclasses.replace(config.data, sizes=(1.0,))
+
+
+@pytest.mark.parametrize(("name", "frames"), [("cnn", 0), ("fovlse", 0)])
+def test_what_is_visible_follows_the_size_that_is_drawn_again(name, frames, tmp_path, monkeypatch) -> None:
+    config = tiny(name, samples=40, visible=0.5)
+    config = dataclasses.replace(config, data=dataclasses.replace(config.data, sizes=(1.0, 2.0), redraw=True))
+    seen, train = [], Trainer.epoch
+
+    def epoch(self, order, rate, *report):
+        seen.append(self.augmentations[frames].frames.clone())
+        return train(self, order, rate, *report)
+
+    monkeypatch.setattr(Trainer, "epoch", epoch)
+    trained(config, tmp_path)
+    for draw, found in enumerate(seen):
+        scales = datasets.open_data(config.data).training(draw=draw).scales
+        torch.testing.assert_close(found[0], (28 * scales).float())
+    assert not torch.equal(*seen)
 
 
 @pytest.mark.parametrize("together", [True, False])

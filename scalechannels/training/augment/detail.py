@@ -99,6 +99,20 @@ class Detail(nn.Module):
         return torch.cat([made.to(windows.dtype), windows[:, :, chosen.shape[2] :]], 2)
 
 
+class ImageDetail(Detail):
+    """The same for networks without windows: images (R, B, C, n, n) are windows of scale 1 that show all.
+
+    Law: blurred for f, it is the image made smaller by f and enlarged again.
+    """
+
+    def __init__(self, side: int, detail: Sequence[float], *, smooth: bool) -> None:
+        super().__init__([Foveate(ScaleGrid.of(1.0), side)] * len(detail), detail, smooth=smooth)
+
+    def forward(self, images: Tensor, *_: Tensor) -> Tensor:
+        windows = images[:, :, None].movedim(3, -1)  # (R, B, 1, n, n, C)
+        return super().forward(windows).movedim(-1, 3)[:, :, 0]
+
+
 def coarser_shares(detail: float) -> list[float]:
     """The shares below 1 down to `detail`, in equal ratios but for the last; none at 1."""
     steps = math.ceil(math.log(detail, RATIO) - 1e-6)

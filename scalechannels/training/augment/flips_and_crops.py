@@ -1,12 +1,13 @@
-"""training.flips, training.crops, and training.visible of CIFAR-10: images seen through an index map.
+"""training.flips and training.crops, and training.visible of whole images: images seen through an index map.
 
 Each image of a step becomes a canvas that is large enough for the widest window. Where a canvas pixel lies
 decides which pixel of the image it shows, along the rows and along the columns by themselves, so that all of
-it is one gather. Canvas and image have the same centre; beyond the image the canvas reflects it.
+it is one gather. Canvas and image have the same centre; beyond the image the canvas continues it.
 
-Law: a network that reflects outside sees in the canvas what it would see in the image that was shifted and
-flipped and then cropped to its visible part; without any of these, in the image itself. Limit: the visible
-part has an even number of pixels less along each side, so that its edge lies on a pixel.
+Law: a network sees in the canvas what it would see in the image that was shifted and flipped and then cropped
+to its visible part; without any of these, in the image itself. Limits: what lies outside an image is its
+border or its reflection, not a constant; the visible part has an even number of pixels less than the image
+along each side, so that its edge lies on a pixel.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from scalechannels.sampling import Foveate, blur_margin, mirrored
+from scalechannels.sampling import Foveate, Outside, blur_margin, inside, mirrored
 from scalechannels.training.augment.visible import drawn_shares
 
 
@@ -25,30 +26,44 @@ class FlipsAndCrops(nn.Module):
 
     foveate    what will look at the canvas; None for a network that looks at the whole image, whose canvas
                has the image's size
+    outside    what continues an image and its visible part: its "border", or the image "reflect"ed
     flips      flip every second image left to right
     crops      shift by whole pixels, at most so many in each direction
-    visible    crop every second image to a random share of its sides, at least this; 1 for none
+    visible    crop every second image to a random share of its object's frame, at least this; 1 for none
+    frames     (D, N): the side of the square that holds each image's object; by default the image's own sides
     """
 
     visible: Tensor
+    frames: Tensor | None
 
     def __init__(
-        self, foveate: Foveate | None, *, flips: bool = False, crops: int = 0, visible: float = 1.0
+        self,
+        foveate: Foveate | None,
+        *,
+        outside: Outside = "reflect",
+        flips: bool = False,
+        crops: int = 0,
+        visible: float = 1.0,
+        frames: Tensor | None = None,
     ) -> None:
         super().__init__()
-        if foveate is not None and foveate.outside != "reflect":
+        if outside == "constant" or (foveate is not None and foveate.outside != outside):
             raise ValueError(
-                f"canvases reflect the image, for windows that reflect outside it; "
-                f"these have outside={foveate.outside!r}"
+                f"canvases continue the image as windows do, by its border or its reflection; got "
+                f"outside={outside!r}" + (f" for windows with {foveate.outside!r}" if foveate else "")
             )
         self.needed = 0 if foveate is None else _side_seen(foveate)
-        self.flips, self.crops, self.hides = flips, crops, visible < 1
+        self.outside, self.flips, self.crops, self.hides = outside, flips, crops, visible < 1
+        self.register_buffer("frames", frames, persistent=False)  # not a copy, see `Visible`
         self.register_buffer("visible", torch.tensor(visible), persistent=False)
 
-    def forward(self, images: Tensor, *_: Tensor) -> Tensor:
+    def forward(self, images: Tensor, *which: Tensor) -> Tensor:
+        """`which` data sets (R, 1) the images are of, and which images of these (R, B)."""
         flat = images.flatten(0, 1)  # (N, C, H, W), N = R·B
         N, C, height, width = flat.shape
         share = drawn_shares(self.visible, (N,)) if self.hides else None
+        if share is not None and self.frames is not None:
+            share = share * self.frames[which].flatten()  # in pixels
         rows = self._seen(height, share, N, images.device)  # (N, H')
         columns = self._seen(width, share, N, images.device)  # (N, W')
         if self.flips:
@@ -68,17 +83,20 @@ class FlipsAndCrops(nn.Module):
         canvas = canvas_side(size, self.needed)
         place = torch.arange(canvas, device=device).expand(count, -1) - (canvas - size) // 2
         if share is not None:
-            place = cropped_places(place, size, share, canvas)
+            side = share * size if self.frames is None else share
+            place = cropped_places(place, size, side, canvas, self.outside)
         if self.crops:
             place = place + torch.randint(-self.crops, self.crops + 1, (count, 1), device=device)
-        return mirrored(place, size)
+        return inside(place, size, self.outside)
 
 
-def cropped_places(place: Tensor, size: int, share: Tensor, canvas: int) -> Tensor:
-    """Places (N, canvas) of an axis of `size` pixels, reflected into the middle share (N,) of it; ∞: all."""
-    lost = ((1 - share) * size / 2).round().clamp(min=(size - canvas) // 2, max=size // 2 - 1)
+def cropped_places(place: Tensor, size: int, side: Tensor, canvas: int, outside: Outside) -> Tensor:
+    """Places (N, canvas) of an axis of `size` pixels, brought into its middle (N,) pixels; ∞: all."""
+    lost = ((1 - side / size) * size / 2).round().clamp(min=(size - canvas) // 2, max=size // 2 - 1)
     lost = lost.long()[:, None]  # pixels on each side; below 0 beyond all of the canvas
-    return mirrored(place - lost, size - 2 * lost) + lost
+    if outside == "reflect":
+        return mirrored(place - lost, size - 2 * lost) + lost
+    return torch.minimum(torch.maximum(place, lost), size - 1 - lost)
 
 
 def canvas_side(size: int, needed: int) -> int:

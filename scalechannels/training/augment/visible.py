@@ -48,7 +48,8 @@ class Visible(nn.Module):
             raise ValueError(f'training.visible needs outside="border" or "reflect", not "{foveate.outside}"')
         self.reflects = foveate.outside == "reflect"
         self.register_buffer("scales", torch.tensor(list(foveate.grid), device=frames.device))
-        self.register_buffer("frames", frames.float())
+        # Not a copy: where sizes are drawn again, it is given new ones.
+        self.register_buffer("frames", frames, persistent=False)
         self.register_buffer("visible", torch.tensor(list(visible), device=frames.device)[:, None])  # (R, 1)
 
     def forward(self, windows: Tensor, data: Tensor, images: Tensor) -> Tensor:

@@ -82,11 +82,12 @@ class RunConfig:
         """An error for options that would do nothing, or the wrong thing, together."""
         data, network, training, name = self.data, self.network, self.training, self.network.name
         own, cifar = data.name == "folder", data.name == "cifar10"
-        if name in ("cnn", "swmax"):
-            visible = training.visible < 1 and not (cifar or own)  # where a cnn has a window
-            used = {"jitter": training.jitter > 0, "detail": training.detail < 1, "visible": visible}
-            for option, is_used in used.items():
-                refuse(is_used, f"training.{option} is for foveated networks, not {name}")
+        refuse(
+            training.jitter > 0
+            and (cifar or name in ("cnn", "swmax") or training.flips or training.crops > 0),
+            "training.jitter is for foveated networks, and not for cifar10 or with flips or crops: "
+            "use training.crops",
+        )
         if cifar:
             refuse(
                 name == "swmax",
@@ -95,15 +96,12 @@ class RunConfig:
             if network.backbone == "paper":
                 refuse(network.width > 1, "network.width is not for the paper's backbone of CIFAR-10")
                 refuse(bool(network.dropout), "network.dropout is not for the paper's backbone of CIFAR-10")
-            refuse(training.jitter > 0, "training.jitter is not for cifar10; use training.crops")
         else:
             refuse(
                 network.backbone != "paper",
                 f"network.backbone {network.backbone} is for cifar10, not for {data.name}; "
                 "own training loops can wrap it: fovlse(grid, backbone=ResidualBackbone(…))",
             )
-            flipped = training.flips or training.crops > 0
-            refuse(flipped, f"training.flips and training.crops are for cifar10, not for {data.name}")
         if own:
             refuse(
                 name == "swmax" or network.pretrained is not None or network.antialias,
@@ -114,17 +112,12 @@ class RunConfig:
                 network.width > 1 or network.average_scales,
                 "network.width and network.average_scales are for the paper's networks, not for own images",
             )
-            refuse(training.detail < 1, "training.detail is for digits and cifar10, not for own images")
         else:
             given = network.window is not None
             refuse(given, f"network.window is for own images; {data.name} has a window of its own")
         refuse(
-            network.average_scales and (cifar or len(data.sizes) > 1),
-            "network.average_scales is for a network that is trained on digits of one size",
-        )
-        refuse(
-            data.redraw and training.visible < 1,
-            "training.visible needs a fixed object size, but data.redraw changes it in every epoch",
+            network.average_scales and len(data.sizes) > 1,
+            "network.average_scales is for a network that is trained on one size",
         )
 
     @property

@@ -262,11 +262,11 @@ class TrainingConfig:
     detail: Share = 1.0
     """Blur half of the images, at random, as if shrunk by a factor between this and 1; 1 for none."""
     jitter: Whole = 0
-    """Shift every window at random, by at most this many pixels in each direction."""
+    """Foveated networks: shift every window at random, by at most this many of its pixels."""
     flips: bool = False
-    """CIFAR-10: flip each image left to right with probability 1/2."""
+    """Flip each image left to right with probability 1/2."""
     crops: Whole = 0
-    """CIFAR-10: shift each image by at most this many pixels in each direction, reflected at its edges."""
+    """Shift each image at random, by at most this many pixels in each direction."""
     images: Count | None = None
     """Images in an epoch. Default: all. If there are fewer than this, they are repeated."""
 

@@ -13,7 +13,7 @@ from scalechannels.constructors import fovlse
 from scalechannels.data.rescale import rescale
 from scalechannels.sampling import Foveate
 from scalechannels.training import build
-from scalechannels.training.augment.detail import Detail, coarser_shares
+from scalechannels.training.augment.detail import Detail, ImageDetail, coarser_shares
 from scalechannels.training.augment.flips_and_crops import FlipsAndCrops
 from scalechannels.training.augment.visible import Visible
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
@@ -152,6 +152,24 @@ def test_what_cannot_be_blurred_is_an_error() -> None:
             Detail([foveate], [detail], smooth=True)
     with pytest.raises(ValueError, match="one grid"):
         Detail([foveate, Foveate(ScaleGrid.of(2), window=28)], [0.5, 0.5], smooth=True)
+
+
+@pytest.mark.parametrize("smooth", [True, False])
+def test_an_image_is_made_smaller_and_enlarged_again(smooth) -> None:
+    side, share = 64, 0.5
+    place = torch.arange(side, dtype=torch.float32)
+    wave = torch.cos(place / 6)[:, None] * torch.cos(place / 9 + 1)
+    images = wave.expand(1, 2, 3, side, side).clone()
+    blur = ImageDetail(side, [share], smooth=smooth)
+    number = len(coarser_shares(share))
+    blur.drawn = lambda windows: torch.tensor([[0, number]])
+    made = blur(images)
+    assert torch.equal(made[0, 0], images[0, 0])
+    smaller = rescale(images[0, 1:], share, side // 2, continuation="border", antialias=not smooth)
+    again = Foveate(ScaleGrid.of(share), side)(smaller)[0, 0]
+    inner = slice(8, -8)
+    torch.testing.assert_close(made[0, 1, :, inner, inner], again[:, inner, inner], rtol=0, atol=0.02)
+    assert (made[0, 1] - images[0, 1]).abs().max() > 0.005
 
 
 # The step of training

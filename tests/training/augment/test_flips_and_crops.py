@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from helpers.tiny_runs import weights
+from helpers.tiny_runs import SIZES, tiny, weights
 from torch import nn
 
 import scalechannels
@@ -29,8 +29,8 @@ def images(count: int = 3, height: int = 32, width: int = 32) -> torch.Tensor:
     return torch.rand(1, count, 2, height, width, generator=generator, dtype=torch.float64)
 
 
-def foveated(**sampling) -> Foveate:
-    return Foveate(GRID, 32, outside="reflect", **sampling)
+def foveated(outside="reflect", **sampling) -> Foveate:
+    return Foveate(GRID, 32, outside=outside, **sampling)
 
 
 def continued(picture: np.ndarray, height: int, width: int) -> np.ndarray:
@@ -72,15 +72,29 @@ def test_the_canvas_is_no_larger_than_the_widest_window_needs(sampling, side) ->
     ]
 
 
+@pytest.mark.parametrize("outside", ["border", "reflect"])
 @pytest.mark.parametrize("sampling", SAMPLING, ids=str)
 @pytest.mark.parametrize("kept", [30, 16, 4, 2])
-def test_a_cut_image_looks_like_the_cropped_one(sampling, kept, shares) -> None:
-    foveate, shown, lost = foveated(**sampling), images(), (32 - kept) // 2
+def test_a_cut_image_looks_like_the_cropped_one(sampling, kept, outside, shares) -> None:
+    foveate, shown, lost = foveated(outside, **sampling), images(), (32 - kept) // 2
     shares(kept / 32)
-    canvas = FlipsAndCrops(foveate, visible=0.05)(shown)
+    canvas = FlipsAndCrops(foveate, outside=outside, visible=0.05)(shown)
     cropped = shown[..., lost : 32 - lost, lost : 32 - lost]
     torch.testing.assert_close(foveate(canvas[0]), foveate(cropped[0]), rtol=0, atol=1e-9)
     assert not torch.allclose(foveate(canvas[0]), foveate(shown[0]))
+
+
+@pytest.mark.parametrize("outside", ["border", "reflect"])
+def test_what_is_visible_is_a_share_of_each_objects_frame(outside, shares) -> None:
+    shares(0.5)
+    shown, frames = images(3), torch.tensor([[8.0, 16.0, 99.0]])
+    augment = FlipsAndCrops(None, outside=outside, visible=0.5, frames=frames)
+    canvas = augment(shown, torch.zeros(1, 1, dtype=torch.long), torch.tensor([[1, 0, 2]]))
+    for made, image, kept in zip(canvas[0], shown[0], (8, 4, 32), strict=True):
+        middle = image[:, 16 - kept // 2 : 16 + kept // 2, 16 - kept // 2 : 16 + kept // 2].numpy()
+        mode = {"border": "edge"}.get(outside, outside)
+        wide = np.pad(middle, ((0, 0), *[((32 - kept) // 2, (32 - kept) // 2)] * 2), mode=mode)
+        np.testing.assert_array_equal(made.numpy(), wide)
 
 
 @pytest.mark.parametrize("size", [32, 33])
@@ -156,9 +170,11 @@ def _expected(image: np.ndarray, flip: bool, down: int, right: int, kept: int) -
     return continued(picture[:, edge : 24 - edge, edge : 24 - edge], 16, 16)
 
 
-def test_windows_that_do_not_reflect_are_refused() -> None:
-    with pytest.raises(ValueError, match="outside='border'"):
+def test_windows_that_continue_the_image_in_another_way_are_refused() -> None:
+    with pytest.raises(ValueError, match="outside='reflect' for windows with 'border'"):
         FlipsAndCrops(Foveate(GRID, 32), flips=True)
+    with pytest.raises(ValueError, match="outside='constant'"):
+        FlipsAndCrops(None, outside="constant", flips=True)
 
 
 # The step of training
@@ -253,6 +269,21 @@ def test_a_run_draws_the_same_again_and_goes_on_as_if_it_had_not_stopped(
     monkeypatch.setattr(Trainer, "epoch", epoch)
     again = weights(trained(config, tmp_path / "stopped"))
     assert all(torch.equal(value, again[name]) for name, value in whole.items())
+
+
+EVERY = {"flips": True, "crops": 2, "visible": 0.5, "detail": 0.5, "smoothing": 0.1, "average": 0.9}
+
+
+@pytest.mark.parametrize("name", ["fovavg", "fovconc", "cnn", "swmax"])
+def test_digits_are_augmented_for_every_network(name, tmp_path, monkeypatch) -> None:
+    seen, learn = [], Trainer.learn
+    monkeypatch.setattr(Trainer, "learn", lambda self, *batch: seen.append(batch[0]) or learn(self, *batch))
+    config = tiny(name, samples=40, epochs=1, **EVERY)
+    (done,) = fit([config], tmp_path, device="cpu", sizes=SIZES, together=True)  # never as a stack
+    assert done.done
+    assert all(inputs.ndim == 5 and inputs.isfinite().all() for inputs in seen)
+    plain = weights(trained(tiny(name, samples=40, epochs=1), tmp_path))
+    assert any(not torch.equal(value, plain[key]) for key, value in weights(done).items())
 
 
 def test_streams_are_refused(cifar, tmp_path) -> None:

@@ -57,5 +57,3 @@ def test_cropped_images_change_what_is_learnt(tmp_path) -> None:
     assert any(not torch.equal(plain[name], cut[name]) for name in plain)
     both = fit([tiny("fovlse"), tiny("fovlse", visible=0.3)], tmp_path / "two", device="cpu", together=True)
     assert both[0].result()["seconds"]["runs_together"] == 2
-    with pytest.raises(ValueError, match=r"training\.visible is for foveated networks, not cnn"):
-        tiny("cnn", visible=0.5).resolve()

@@ -119,8 +119,8 @@ def test_what_means_nothing_is_told(tmp_path: Path, data: dict, network: dict, s
 @pytest.mark.parametrize(
     ("name", "training", "says"),
     [
-        ("cnn", {"jitter": 1}, r"training\.jitter is for foveated networks, not cnn"),
-        ("fovlse", {"flips": True}, "for cifar10, not for folder"),
+        ("cnn", {"jitter": 1}, r"training\.jitter is for foveated networks"),
+        ("fovlse", {"jitter": 1, "flips": True}, r"training\.jitter is .* not .* with flips or crops"),
     ],
 )
 def test_training_that_does_not_fit_the_network_is_told(
