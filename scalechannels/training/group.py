@@ -106,13 +106,9 @@ class Group:
             inputs.resident,
             inputs.labels,
             inputs.of_run,
-            precision=self.training.precision,
             compiled=compiled,
-            processes=self.processes,
-            smoothing=[config.training.smoothing for config in self.learners],
-            average=[config.training.average for config in self.learners],
-            corrected=[config.training.average_corrected for config in self.learners],
             augmentations=inputs.augmentations,
+            **self._options(),
         )
         return model, trainer
 
@@ -127,14 +123,19 @@ class Group:
             self._synchronised(model),
             sets[0].dataset(),
             device=self.device,
-            precision=self.training.precision,
             compiled=bool(self.how.compiled),
-            processes=self.processes,
-            smoothing=self.training.smoothing,
-            average=self.training.average,
-            corrected=self.training.average_corrected,
+            **self._options(),
         )
         return model, trainer
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "precision": self.training.precision,
+            "processes": self.processes,
+            "smoothing": [config.training.smoothing for config in self.learners],
+            "average": [config.training.average for config in self.learners],
+            "corrected": [config.training.average_corrected for config in self.learners],
+        }
 
     def _synchronised(self, model: nn.Module) -> nn.Module:
         return with_global_batch_norm(model) if self.processes.count > 1 else model

@@ -37,7 +37,7 @@ def open_folder(data: DataConfig, decode: bool = True) -> ImageFolder:
     from scalechannels.data.folder import MAX_PIXELS, image_folder
 
     return image_folder(
-        _place(data),
+        Path(data.folder or ""),
         colour=data.colour or "auto",
         on_corrupt="skip" if data.skip_corrupt else "refuse",
         max_pixels=data.max_pixels or MAX_PIXELS,
@@ -78,7 +78,7 @@ def chosen_from_images(
     return (
         replace(
             data,
-            folder=str(_place(data).resolve()),
+            folder=str(images.root.resolve()),
             checksum=images.checksum(),
             colour="grey" if images.grey else "rgb",
             validation=validation,
@@ -127,7 +127,3 @@ def _grid(data: DataConfig, network: NetworkConfig, object_pixels: float, window
                 f"network.{name} is {given:g}: give only one of them"
             )
     return grid
-
-
-def _place(data: DataConfig) -> Path:
-    return Path(data.folder or "")
