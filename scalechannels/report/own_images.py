@@ -77,12 +77,10 @@ def own_images_page(
     result: Mapping[str, Any], examples: Sequence[tuple[Tensor, float]], folders: Sequence[str]
 ) -> str:
     """The whole page, from the result, pictures of test images with their sizes, and the runs' folders."""
-    columns, found = columns_of(result), verdict(result)
+    columns = columns_of(result)
     sizes = sorted(next(iter(columns.values())))
-    images, grid = result["images"], result["grid"]
-    kept = images["kept"]
     own = next((size for size in sizes if abs(size - 1) < 1e-6), None)
-    several = len(grid) > 1
+    several = len(result["grid"]) > 1
     return render(
         "own_images.html",
         result=result,
@@ -90,17 +88,12 @@ def own_images_page(
         sizes=sizes,
         own=own,
         folders=folders,
-        verdict=found.text,
-        numbers=_numbers(result, found, own),
-        tested=kept if images["tested"] == kept else f"{images['tested']} of {kept}",
+        verdict=verdict(result),
         curves=svg(curves_of(result), "Accuracy against the simulated size of the objects"),
-        sheet=[
-            (image, fraction(size) + (" own" if size == 1 else ""), size == 1) for image, size in examples
-        ],
+        examples=examples,
         selection=_selection(result) if several else None,
         classes=None if own is None else _classes(result),
         wider=_wider_options(result) if several else None,
-        scales=[fraction(scale / result["training_scale"]) for scale in grid],
     )
 
 
@@ -125,20 +118,6 @@ def _wider_options(result: Mapping[str, Any]) -> str:
     grid, ratio = result["grid"], next(iter(result["runs"].values()))["config"]["network"]["ratio"]
     steps = "" if math.isclose(ratio, QUARTER_OCTAVE, rel_tol=1e-9) else f" --network.ratio {ratio!r}"
     return f"--network.low {wider(grid, -1)} --network.high {wider(grid, 1)}{steps}"
-
-
-def _numbers(result: Mapping[str, Any], found: Verdict, own: float | None) -> list[tuple[str, str, str]]:
-    """The large numbers at the top of the page."""
-    columns, guessing = columns_of(result), 100 / len(result["classes"])
-    name = next(iter(columns))
-    shown = [(f"{found.channels:.0f} %", f"{name}: mean over the other sizes", "first")]
-    if found.plain is not None:
-        same = f"{PLAIN}: the same; guessing gives {guessing:.0f} %"
-        shown.append((f"{found.plain:.0f} %", same, "second"))
-    if own is not None:
-        values = " / ".join(f"{column[own]:.0f}" for column in columns.values())
-        shown.append((f"{values} %", f"at the images' own size: {' / '.join(columns)}", ""))
-    return shown
 
 
 def _selection(result: Mapping[str, Any]) -> str | None:

@@ -15,6 +15,7 @@ def render(template: str, **values: Any) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     from scalechannels.data.pictures import png
+    from scalechannels.report.theme import fraction
 
     pages = Environment(
         loader=PackageLoader("scalechannels.report"),
@@ -24,5 +25,5 @@ def render(template: str, **values: Any) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    pages.filters["png"] = png
+    pages.filters |= {"png": png, "fraction": fraction}
     return pages.get_template(template).render(values)

@@ -9,7 +9,7 @@ from scalechannels.data.sizes import inside
 from scalechannels.report.curves import accuracy_curves, selection_picture
 from scalechannels.report.page import render
 from scalechannels.report.text import accuracies
-from scalechannels.report.theme import fraction, svg
+from scalechannels.report.theme import svg
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,10 +45,7 @@ def quickstart_page(
         curves=svg(
             accuracy_curves(columns, [trained]), "Accuracy against the size of the digits, two networks"
         ),
-        sheet=[
-            (image, fraction(round(size, 3)) + (" trained" if size == trained else ""), size == trained)
-            for image, size in examples
-        ],
+        examples=examples,
         selection=svg(
             selection, "The share of each scale channel in the answer, for each size of the digits"
         ),

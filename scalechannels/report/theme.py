@@ -19,14 +19,7 @@ if TYPE_CHECKING:
 
 INK, SOFT, LINE, PANEL = "#1b1f24", "#5c6570", "#e1e3e6", "#ffffff"
 FIRST, SECOND = "#1f6fd0", "#c2561a"
-VARIABLES = {
-    INK: "var(--ink)",
-    SOFT: "var(--soft)",
-    LINE: "var(--line)",
-    PANEL: "var(--panel)",
-    FIRST: "var(--first)",
-    SECOND: "var(--second)",
-}
+VARIABLES = {"ink": INK, "soft": SOFT, "line": LINE, "panel": PANEL, "first": FIRST, "second": SECOND}
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif"
 
 
@@ -87,12 +80,7 @@ def svg(figure: Figure, title: str) -> str:
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r"""font(-family)?: ?([0-9.]+px )?'?DejaVu Sans'?[^;"]*""", _font, text)
-    for colour, variable in VARIABLES.items():
-        text = text.replace(colour, variable)
+    text = re.sub(r"""font(-family)?: ?([0-9.]+px )?'?DejaVu Sans'?[^;"]*""", rf"font\1: \2{FONT}", text)
+    for name, colour in VARIABLES.items():
+        text = text.replace(colour, f"var(--{name})")
     return text.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1)
-
-
-def _font(found: re.Match[str]) -> str:
-    size = found.group(2) or ""
-    return f"font{found.group(1) or ''}: {size}{FONT}"
