@@ -56,16 +56,11 @@ class Run:
         run = cls(config, Path(root) / config.name)
         path = run.folder / CONFIG
         if not path.exists():
-            try:
-                # Whoever holds the lock removes unfinished files, so nothing is written without it.
-                with locked(run.folder, timeout=2):
-                    if not path.exists():
-                        with atomic_path(path) as temporary:
-                            temporary.write_text(config.to_toml(), encoding="utf-8")
-            except OSError as error:
-                raise OSError(
-                    f"cannot write the run's folder {run.folder}: {error}; choose another folder"
-                ) from error
+            # Whoever holds the lock removes unfinished files, so nothing is written without it.
+            with locked(run.folder, timeout=2):
+                if not path.exists():
+                    with atomic_path(path) as temporary:
+                        temporary.write_text(config.to_toml(), encoding="utf-8")
         if ResolvedRun.from_toml(path) != config:
             raise ValueError(
                 f"{path} describes a different run than its folder's name says; move the folder away"

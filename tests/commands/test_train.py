@@ -67,7 +67,7 @@ def test_a_finished_run_says_that_it_is_done(here: Path, capsys: pytest.CaptureF
         ),
         (("--network.name", "fovavgg"), "network.name must be one of fovavg, fovmax"),
         (("--config", "run.toml", "--training.batch", "100"), "a batch of 100 is larger than the 64"),
-        (("--config", "run.toml", "--out", "run.toml/runs"), "cannot write the run's folder run.toml/runs"),
+        (("--config", "run.toml", "--out", "run.toml/runs"), "'run.toml/runs' is not a folder"),
     ],
 )
 def test_what_a_user_can_mend_is_one_line(
