@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,7 +16,7 @@ data = App(name="data", help="Fetch, generate and view data sets.")
 
 
 @data.command
-def fetch(name: Literal["mnist", "cifar10"], *, root: Root = None) -> None:
+def fetch(name: Literal["mnist", "cifar10"], /, *, root: Root = None) -> None:
     """Fetch MNIST or CIFAR-10 once, and verify its checksum.
 
     Example: scalechannels data fetch mnist
@@ -34,6 +32,7 @@ def show(
     what: Annotated[
         str, Parameter(help=f"{', '.join(BUILT_IN)}, or a folder with a subfolder for each class.")
     ] = "strokes",
+    /,
     *,
     out: Annotated[
         Path | None,
@@ -109,6 +108,7 @@ def scene(
 @data.command
 def generate(
     name: Literal["mnist-large-scale"],
+    /,
     *,
     out: Annotated[
         Path | None, Parameter(help="Folder for the files; by default one in the user's cache.")
@@ -132,25 +132,18 @@ def generate(
     from scalechannels.data.mnist_large_scale import TRAINING_SCALES, MnistLargeScale
     from scalechannels.data.sizes import MNIST_SIZES
     from scalechannels.files import cache_root
+    from scalechannels.training.progress import Progress
 
     digits = MnistLargeScale(root, device=require_device(device))
     folder = out or cache_root() / name
     training = () if tests_only else TRAINING_SCALES
-    with progress("MNIST Large Scale", len(training) + len(MNIST_SIZES)) as report:
-        make_files(digits, folder, training_scales=training, seed=seed, samples=samples, report=report)
+    count = len(training) + len(MNIST_SIZES)
+
+    def written(path: Path) -> None:
+        bar.advance(path.stem[-24:], count)
+        if not sys.stderr.isatty():
+            print(path.name, file=sys.stderr, flush=True)
+
+    with Progress("MNIST Large Scale", True) as bar:
+        make_files(digits, folder, training_scales=training, seed=seed, samples=samples, report=written)
     print(folder)
-
-
-@contextmanager
-def progress(label: str, total: int) -> Iterator[Callable[[Path], None]]:
-    """Yields a function to call with each finished file: a bar on a terminal, else one line for each."""
-    if not sys.stderr.isatty():
-        yield lambda path: print(path.name, file=sys.stderr, flush=True)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda path: bar.update(task, advance=1, description=path.stem[-24:])

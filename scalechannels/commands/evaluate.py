@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +15,7 @@ from scalechannels.training.config import DataConfig, DataName, RunConfig
 
 def evaluate(
     folder: NetworkFolder,
+    /,
     *,
     sizes: Sizes = None,
     split: Split = "test",
@@ -45,14 +45,12 @@ def evaluate(
     from scalechannels.files import write_text
     from scalechannels.saving.saved_network import RUN, SavedNetwork, require_free
     from scalechannels.training.datasets import open_data
-    from scalechannels.training.evaluate import as_json
-    from scalechannels.training.evaluate import evaluate as evaluate_sizes
-    from scalechannels.training.progress import Progress
+    from scalechannels.training.evaluate import evaluation
     from scalechannels.training.runs import environment
 
     if out is not None:
         require_free(out)
-    on = require_device(device)
+    on = torch.device(require_device(device))
     saved = SavedNetwork.open(folder)
     if saved.sizes is not None:
         trained = RunConfig.from_toml(saved.folder / RUN).data
@@ -63,15 +61,6 @@ def evaluate(
     used = trained if data in (None, trained.name) else DataConfig(name=data, seed=trained.seed)
     used = replace(used, hold_out=used.hold_out or (used.name == "cifar10" and split == "validation"))
     source = open_data(used, on, root)
-    tested = source.test_sizes if sizes is None else tuple(sizes)
-    with Progress(f"evaluating {saved.folder.name}", True) as progress:
-        results = evaluate_sizes(
-            saved.network.to(on),
-            partial(source.testing, split=split),
-            tested,
-            len(source.classes),
-            partial(progress.tested, count=len(tested)),
-        )
     grid = getattr(saved.network, "grid", None)
     result = {
         "network": str(saved.folder),
@@ -79,8 +68,8 @@ def evaluate(
         "trained": None if saved.sizes is None else list(saved.sizes),
         "classes": list(source.classes),
         "channels": None if grid is None else list(grid),
-        "environment": environment(torch.device(on)),
-        "evaluation": as_json(results, split),
+        "environment": environment(on),
+        "evaluation": evaluation(saved.folder.name, saved.network.to(on), source, on, split, sizes),
     }
     print(table(result))
     if out is not None:

@@ -57,11 +57,15 @@ class Progress:
 
     def tested(self, result: Any, count: int) -> None:
         """One of `count` test sets is done, with this SizeResult."""
+        sizes = result.size if isinstance(result.size, tuple) else (result.size,)
+        named = " to ".join(f"{size:.3g}" for size in sizes)
+        self.advance(f"size {named}: {result.accuracy:.2f} %", count)
+
+    def advance(self, detail: str, count: int) -> None:
+        """One of `count` equal parts of the work is done."""
+        self._begin(total=count, completed=0)
         if self.bar is not None:
-            self._begin(total=count, completed=0)
-            sizes = result.size if isinstance(result.size, tuple) else (result.size,)
-            named = " to ".join(f"{size:.3g}" for size in sizes)
-            self.bar.update(self.task, advance=1, detail=f"size {named}: {result.accuracy:.2f} %")
+            self.bar.update(self.task, advance=1, detail=detail)
 
     def _begin(self, total: int, completed: int) -> None:
         if self.bar is not None and self.task is None:
