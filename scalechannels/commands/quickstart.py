@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,7 +15,10 @@ from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 
 if TYPE_CHECKING:
-    from scalechannels.training.evaluate import SizeResult
+    from torch import Tensor
+
+    from scalechannels.training.datasets import DataSets
+    from scalechannels.training.runs import Run
 
 SIZE = 1.0  # of the training digits; 2 was no better on the validation split
 # The network is surest where a digit a little overfills the window, at σ of about 0.85 times its size. So the
@@ -45,7 +47,8 @@ def quickstart(
         Parameter(help="Built-in digits (strokes), or MNIST, which is fetched once."),
     ] = "strokes",
     root: Root = None,
-) -> None:
+    effort: Annotated[Effort | None, Parameter(parse=False)] = None,
+) -> Path:
     """See what scale channels do, in two minutes: train at one size, test at seventeen.
 
     A scale-channel network and a plain CNN are trained on the same 3,000 digits of one size, on the CPU. Both
@@ -54,50 +57,41 @@ def quickstart(
 
     Example: scalechannels quickstart --out quickstart
     """
-    print(f"\nThe report: {run_quickstart(out, data, root)}")
-
-
-def run_quickstart(
-    out: Path,
-    data: Literal["strokes", "mnist"] = "strokes",
-    root: Path | None = None,
-    effort: Effort | None = None,
-) -> Path:
-    """Train, test and write the report; its path."""
     from scalechannels.files import atomic_path, write_text
-    from scalechannels.report.text import accuracy_table
+    from scalechannels.report.curves import accuracy_curves
+    from scalechannels.report.quickstart import quickstart_page
+    from scalechannels.report.text import accuracies, accuracy_table
+    from scalechannels.saving.saved_network import load
+    from scalechannels.training.datasets import open_data
 
     effort = effort or Effort()
     started = time.perf_counter()
-    runs = [
-        _trained(number, name, config, out, root)
-        for number, (name, config) in enumerate(zip(NAMES, configs(data, effort), strict=True), start=1)
-    ]
-    results = _tested(runs, effort, root)
+    wanted = zip(NAMES, configs(data, effort), strict=True)
+    runs = {
+        name: _trained(f"{number}/3  Training: {name}", config, out, root)
+        for number, (name, config) in enumerate(wanted, start=1)
+    }
+    print(f"3/3  Testing both at {len(effort.sizes)} sizes, {effort.tested} new digits each …", flush=True)
+    networks: dict[str, Any] = {name: load(run.folder) for name, run in runs.items()}
+    digits = open_data(runs[NAMES[0]].config.data, "cpu", root)
+    results = _tested(networks, digits, effort)
     result = {
         "data": data,
         "trained": SIZE,
         "seconds": time.perf_counter() - started,
-        "runs": {name: run.result() for name, run in zip(NAMES, runs, strict=True)},
+        "runs": {name: run.result() for name, run in runs.items()},
         "evaluation": results,
     }
-    columns = {
-        name: {entry["size"]: entry["accuracy"] for entry in entries} for name, entries in results.items()
-    }
+    columns = {name: accuracies(entries) for name, entries in results.items()}
     print(f"\n{accuracy_table(columns, [SIZE])}", flush=True)
-
-    from scalechannels.report.curves import accuracy_curves
-    from scalechannels.report.quickstart import quickstart_page
-    from scalechannels.saving.saved_network import load
-
     curves = accuracy_curves(columns, [SIZE], "Trained at one size, tested at seventeen")
-    network: Any = load(runs[0].folder)
-    sheet = _examples(runs[0].config.data, root)
-    text = quickstart_page(result, list(network.grid), sheet, [str(run.folder) for run in runs])
+    folders = [str(run.folder) for run in runs.values()]
+    text = quickstart_page(result, list(networks[NAMES[0]].grid), _examples(digits), folders)
     write_text(out / "result.json", json.dumps(result, indent=1) + "\n")
     with atomic_path(out / "accuracy.png") as path:
         curves.savefig(path, format="png", dpi=110)
     write_text(out / "report.html", text)
+    print(f"\nThe report: {out / 'report.html'}")
     return out / "report.html"
 
 
@@ -109,54 +103,41 @@ def configs(data: Literal["strokes", "mnist"], effort: Effort) -> tuple[RunConfi
     return RunConfig(digits, scales, training), RunConfig(digits, NetworkConfig("cnn"), training)
 
 
-def _trained(number: int, name: str, config: RunConfig, out: Path, root: Path | None) -> Any:
+def _trained(doing: str, config: RunConfig, out: Path, root: Path | None) -> Run:
     from scalechannels.training.fit import fit
 
-    print(f"{number}/3  Training: {name}, {config.data.samples:,} digits of size {SIZE:g} …", flush=True)
-    # Here it is only tested at the training size; below both networks are tested at all sizes, on one set.
+    print(f"{doing}, {config.data.samples:,} digits of size {SIZE:g} …", flush=True)
+    # Later both networks are tested at all sizes, on one set.
     (run,) = fit([config], out / "runs", device="cpu", root=root, sizes=[SIZE])
     result = run.result()
-    found = result["evaluation"]["sizes"][0]["accuracy"]
-    print(
-        f"     {result['seconds']['training']:.0f} s; {found:.1f} % accuracy on new digits of that size",
-        flush=True,
-    )
+    seconds, found = result["seconds"]["training"], result["evaluation"]["sizes"][0]["accuracy"]
+    print(f"     {seconds:.0f} s; {found:.1f} % accuracy on new digits of that size", flush=True)
     return run
 
 
-def _tested(runs: Sequence[Any], effort: Effort, root: Path | None) -> dict[str, list[dict[str, Any]]]:
+def _tested(networks: dict[str, Any], digits: DataSets, effort: Effort) -> dict[str, list[dict[str, Any]]]:
     """The results of all networks at all sizes; each test set is made once."""
-    from dataclasses import asdict
-
     from scalechannels.data.image_set import ImageSet
-    from scalechannels.saving.saved_network import load
-    from scalechannels.training.datasets import open_data
     from scalechannels.training.evaluate import evaluate_set
     from scalechannels.training.progress import Progress
 
-    print(f"3/3  Testing both at {len(effort.sizes)} sizes, {effort.tested} new digits each …", flush=True)
-    data = open_data(runs[0].config.data, "cpu", root)
-    networks = [load(run.folder) for run in runs]
-    results: dict[str, list[dict[str, Any]]] = {name: [] for name in NAMES}
+    results: dict[str, list[dict[str, Any]]] = {name: [] for name in networks}
     with Progress("testing", True) as progress:
         for size in effort.sizes:
-            made = data.testing(size, "test")
+            made = digits.testing(size, "test")
             some = ImageSet(*(part[: effort.tested] for part in (made.images, made.labels, made.scales)))
-            for name, network in zip(NAMES, networks, strict=True):
-                result: SizeResult = evaluate_set(network, some, size, len(data.classes))
+            for name, network in networks.items():
+                result = evaluate_set(network, some, size, len(digits.classes))
                 results[name].append(asdict(result))
                 progress.tested(result, count=len(effort.sizes) * len(networks))
     return results
 
 
-def _examples(config: DataConfig, root: Path | None) -> list[tuple[Any, float]]:
-    """For each power of two, three test digits in one image (3·112, 112) from 0 to 1."""
+def _examples(digits: DataSets) -> list[tuple[Tensor, float]]:
+    """At every other size, three test digits in one image (3·112, 112) from 0 to 1."""
     from scalechannels.data.pictures import as_shown
-    from scalechannels.training.datasets import open_data
 
-    data = open_data(config, "cpu", root)
-    examples = []
-    for size in (2 ** (k / 2) for k in range(-2, 7)):
-        images = data.testing(size, "test").images[:3, 0]  # (3, H, W)
-        examples.append((as_shown(images.flatten(0, 1)), size))
-    return examples
+    return [
+        (as_shown(digits.testing(size, "test").images[:3, 0].flatten(0, 1)), size)
+        for size in MNIST_SIZES[::2]
+    ]

@@ -1,4 +1,4 @@
-"""Two pictures of what scale-channel networks are about: accuracy against size, and which channel decides."""
+"""Two pictures: accuracy against size, and which scale channel decides at which size."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def accuracy_curves(
     objects: str = "digits",
     guessing: float = 10.0,
 ) -> Figure:
-    """One curve for each of at most two networks, named at its end; the sizes of training are marked.
+    """One curve for each of one or two networks; the sizes of training are marked.
 
     columns   name of a network → size → accuracy in per cent
     trained   one size, or a low and a high one

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from scalechannels.report.curves import accuracy_curves, selection_picture
 from scalechannels.report.page import render
 from scalechannels.report.text import accuracies
-from scalechannels.report.theme import fraction, svg
+from scalechannels.report.theme import fraction
 from scalechannels.scales import QUARTER_OCTAVE
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Verdict(NamedTuple):
     """Mean accuracy of the scale channels over the sizes that count, in per cent."""
     plain: float | None
     margin: float | None
-    """Twice the standard error of the difference: below it the test images cannot tell the two apart."""
+    """Twice the standard error: a smaller difference may be chance."""
 
 
 def columns_of(result: Mapping[str, Any]) -> dict[str, dict[float, float]]:
@@ -37,9 +37,9 @@ def columns_of(result: Mapping[str, Any]) -> dict[str, dict[float, float]]:
 
 
 def verdict(result: Mapping[str, Any]) -> Verdict:
-    """Whether scale channels help on these images, over the sizes that are expected other than the own one.
+    """Whether scale channels help, over the expected sizes other than the images' own.
 
-    The margin counts the images, not images times sizes: one image at many sizes is no independent evidence.
+    The margin counts images, not images times sizes: these are no independent evidence.
     """
     columns, (low, high) = columns_of(result), result["factors"]
     name = CHANNELS if CHANNELS in columns else next(iter(columns))
@@ -62,9 +62,9 @@ def verdict(result: Mapping[str, Any]) -> Verdict:
         text = f"Scale channels do not help on these images: {compared}."
     else:
         text = f"No clear difference on these images: {compared}; {images} images cannot tell them apart."
-    own = [columns[one].get(1.0) for one in (name, PLAIN)]
-    if own[0] is not None and own[1] is not None and own[1] - own[0] > _margin(own[0], own[1], images):
-        text += f" At the images' own size the plain CNN is better, {own[1]:.0f} % against {own[0]:.0f} %."
+    ours, theirs = (columns[one].get(1.0, math.nan) for one in (name, PLAIN))
+    if theirs - ours > _margin(ours, theirs, images):  # not where it was not tested
+        text += f" At the images' own size the plain CNN is better, {theirs:.0f} % against {ours:.0f} %."
     return Verdict(text, mean, other, margin)
 
 
@@ -76,7 +76,7 @@ def _margin(one: float, other: float, images: int) -> float:
 def own_images_page(
     result: Mapping[str, Any], examples: Sequence[tuple[Tensor, float]], folders: Sequence[str]
 ) -> str:
-    """The whole page, from the result, pictures of test images with their sizes, and the runs' folders."""
+    """The whole page; `examples` are pictures of test images with their sizes."""
     columns = columns_of(result)
     sizes = sorted(next(iter(columns.values())))
     own = next((size for size in sizes if abs(size - 1) < 1e-6), None)
@@ -89,7 +89,7 @@ def own_images_page(
         own=own,
         folders=folders,
         verdict=verdict(result),
-        curves=svg(curves_of(result), "Accuracy against the simulated size of the objects"),
+        curves=curves_of(result),
         examples=examples,
         selection=_selection(result) if several else None,
         classes=None if own is None else _classes(result),
@@ -104,7 +104,7 @@ def curves_of(result: Mapping[str, Any], title: str | None = None) -> Figure:
 
 
 def wider(grid: Sequence[float], end: Literal[-1, 1]) -> str:
-    """The scale about an octave beyond the first (−1) or last (1) of a grid, for the command line.
+    """The scale about an octave beyond the first (−1) or last (1) of a grid.
 
     Whole steps of the grid, and so many digits that a grid of these steps meets it.
     """
@@ -120,40 +120,35 @@ def _wider_options(result: Mapping[str, Any]) -> str:
     return f"--network.low {wider(grid, -1)} --network.high {wider(grid, 1)}{steps}"
 
 
-def _selection(result: Mapping[str, Any]) -> str | None:
-    """Which channel decides at which size, as SVG; None for a network that does not say it."""
+def _selection(result: Mapping[str, Any]) -> Figure | None:
+    """Which channel decides at which size; None for a network that does not say it."""
     entries = next(iter(result["runs"].values()))["evaluation"]["sizes"]
     entries = sorted(entries, key=lambda entry: entry["size"])
     if not entries[0]["selection"]:
         return None
-    picture = selection_picture(
+    return selection_picture(
         [entry["size"] for entry in entries],
         [round(scale / result["training_scale"], 6) for scale in result["grid"]],
         [entry["selection"] for entry in entries],
         across="size of the objects in the test",
         upwards="scale channel, relative to that of the training size",
     )
-    return svg(picture, "The share of each scale channel in the answer, for each simulated size")
 
 
 def _classes(result: Mapping[str, Any]) -> list[list[str]]:
-    """Rows of each class at the images' own size; of very many classes, the least accurate ones."""
-    own = {
-        name: next(entry for entry in run["evaluation"]["sizes"] if abs(entry["size"] - 1) < 1e-6)
-        for name, run in result["runs"].items()
-    }
-    first = next(iter(own.values()))
-    counts = [sum(row) for row in first["confusion"]]
-    order = range(len(counts))
-    if len(counts) > MOST_CLASSES:
-        order = sorted(order, key=lambda index: first["per_class"][index])[:MOST_CLASSES]  # type: ignore
+    """A row for each class at the images' own size, or for the least accurate ones."""
+    own = [
+        next(entry for entry in run["evaluation"]["sizes"] if abs(entry["size"] - 1) < 1e-6)
+        for run in result["runs"].values()
+    ]
+    names, confusion = result["classes"], own[0]["confusion"]
+    order = list(range(len(names)))
+    if len(order) > MOST_CLASSES:
+        order = sorted(order, key=own[0]["per_class"].__getitem__)[:MOST_CLASSES]
     rows = []
     for index in order:
-        row = first["confusion"][index]
+        row, count = confusion[index], sum(confusion[index])
         mistaken = max((k for k in range(len(row)) if k != index), key=row.__getitem__)
-        rows.append(
-            [result["classes"][index], str(counts[index])]
-            + [f"{entry['per_class'][index]:.0f} %" if counts[index] else "–" for entry in own.values()]
-            + [result["classes"][mistaken] if row[mistaken] else ""]
-        )
+        found = [f"{entry['per_class'][index]:.0f} %" if count else "–" for entry in own]
+        rows.append([names[index], str(count), *found, names[mistaken] if row[mistaken] else ""])
     return rows

@@ -9,22 +9,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torch
+
+from scalechannels.backbones.sized import multiplications
+from scalechannels.data.frames import reduced, simulated
 from scalechannels.data.sizes import size_name
 from scalechannels.files import atomic_path, write_text
-from scalechannels.report.own_images import (
-    CHANNELS,
-    PLAIN,
-    columns_of,
-    curves_of,
-    own_images_page,
-    verdict,
-)
+from scalechannels.report.own_images import CHANNELS, PLAIN, columns_of, curves_of, own_images_page, verdict
+from scalechannels.scales import ScaleGrid
+from scalechannels.training.build import build_network, require_network
 from scalechannels.training.config import ResolvedRun, RunConfig
-
-if TYPE_CHECKING:
-    from scalechannels.training.runs import Run
+from scalechannels.training.config.own_images import factors
+from scalechannels.training.config.sections import FIELD
+from scalechannels.training.datasets import default_sizes, open_data
+from scalechannels.training.fit import fit
+from scalechannels.training.retest import is_tested
+from scalechannels.training.runs import Run
 
 REPORT, NUMBERS, CURVES = "report.html", "report.json", "accuracy.png"
 SHOWN = 2
@@ -37,16 +39,8 @@ def train_own_images(
     config: RunConfig, out: Path, device: str, *, compare: bool = True, **options: Any
 ) -> Path:
     """Train, test and report; the report's path. `options` are those of `fit`."""
-    import torch
-
-    from scalechannels.training.build import require_network
-    from scalechannels.training.datasets import default_sizes
-    from scalechannels.training.fit import fit
-    from scalechannels.training.retest import is_tested
-    from scalechannels.training.runs import Run
-
     require_network(config.network.name)
-    # Given to both runs, so that the report has the same sizes of both, whatever they were tested on before.
+    # Both runs are tested at these, whatever they were tested at before.
     options["sizes"] = options.get("sizes") or default_sizes(config.data)
     writes = int(os.environ.get("RANK", 0)) == 0  # of several processes, one speaks and writes
     say = print if writes else lambda *_, **__: None
@@ -86,9 +80,6 @@ def train_own_images(
 
 def described(config: ResolvedRun) -> str:
     """What was found and chosen, before it is trained on."""
-    from scalechannels.scales import ScaleGrid
-    from scalechannels.training.config.sections import FIELD
-
     images, network, own = config.data.own, config.network, config.training_scale
     assert network.window is not None
     grid = ScaleGrid(network.low, network.high, ratio=network.ratio)
@@ -113,10 +104,10 @@ def _table(columns: Mapping[str, Mapping[float, float]]) -> str:
 
 def write_report(runs: dict[str, Run], folder: Path) -> dict[str, Any]:
     """The report beside the first run, made of the runs' results; what it says."""
-    result = gathered(runs)
+    data = open_data(next(iter(runs.values())).config.data)
+    result = gathered(runs, data)
     result["verdict"] = verdict(result).text
-    examples = _examples(next(iter(runs.values())).config)
-    text = own_images_page(result, examples, [str(run.folder) for run in runs.values()])
+    text = own_images_page(result, _examples(data), [str(run.folder) for run in runs.values()])
     curves = curves_of(result, "Trained at one size, tested at others")
     write_text(folder / NUMBERS, json.dumps(result, indent=1) + "\n")
     with atomic_path(folder / CURVES) as path:
@@ -125,18 +116,9 @@ def write_report(runs: dict[str, Run], folder: Path) -> dict[str, Any]:
     return result
 
 
-def gathered(runs: dict[str, Run]) -> dict[str, Any]:
+def gathered(runs: dict[str, Run], data: Any) -> dict[str, Any]:
     """All that the report says, from the results of runs on the same images."""
-    import torch
-
-    from scalechannels.backbones.sized import multiplications
-    from scalechannels.training.build import build_network
-    from scalechannels.training.config.own_images import factors
-    from scalechannels.training.datasets import open_data
-
-    first = next(iter(runs.values()))
-    config = first.config
-    data: Any = open_data(config.data, torch.device("cpu"))
+    config = next(iter(runs.values())).config
     results = {name: run.result() for name, run in runs.items()}
     # Compared at the sizes that all were tested at; one may have further ones.
     common = set.intersection(*(set(column) for column in columns_of({"runs": results}).values()))
@@ -168,14 +150,8 @@ def gathered(runs: dict[str, Run]) -> dict[str, Any]:
     }
 
 
-def _examples(config: ResolvedRun) -> list[tuple[Any, float]]:
+def _examples(data: Any) -> list[tuple[Any, float]]:
     """For each power of two, some test images one below the other, in the plain CNN's field."""
-    import torch
-
-    from scalechannels.data.frames import reduced, simulated
-    from scalechannels.training.datasets import open_data
-
-    data: Any = open_data(config.data, torch.device("cpu"))
     kept = data.kept
     spread = [round(k * (len(kept) - 1) / SHOWN) for k in range(SHOWN)]  # of different classes
     shown = [reduced(kept[index][0], data.reduce) for index in spread]

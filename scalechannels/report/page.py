@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import jinja2
+
+from scalechannels.data.pictures import png
+from scalechannels.report.theme import fraction, svg
+
 
 def render(template: str, **values: Any) -> str:
     """The page of a template."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    from scalechannels.data.pictures import png
-    from scalechannels.report.theme import fraction
-
-    pages = Environment(
-        loader=PackageLoader("scalechannels.report"),
+    pages = jinja2.Environment(
+        loader=jinja2.PackageLoader("scalechannels.report"),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    pages.filters |= {"png": png, "fraction": fraction}
+    pages.filters |= {"png": png, "fraction": fraction, "svg": svg}
     return pages.get_template(template).render(values)

@@ -74,7 +74,7 @@ def svg(figure: Figure, title: str) -> str:
     from matplotlib import rc_context
 
     buffer = io.StringIO()
-    # The salt keeps the names of two pictures on one page apart, and the file the same every time.
+    # The salt keeps names on one page apart, and the file the same every time.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": title}):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scalechannels.commands.quickstart import NAMES, Effort, configs, run_quickstart
+from scalechannels.commands.quickstart import NAMES, Effort, configs, quickstart
 from scalechannels.training import datasets
 
 SMALL = Effort(samples=64, epochs=1, tested=20, sizes=(0.5, 1.0, 2.0, 4.0, 8.0), ratio=2**1.5)
@@ -16,7 +16,7 @@ def test_a_small_quickstart_writes_a_report_that_needs_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(datasets, "STROKES_TEST", 40)
-    report = run_quickstart(tmp_path / "q", effort=SMALL)
+    report = quickstart(out=tmp_path / "q", effort=SMALL)
     said = capsys.readouterr().out
     for line in ("1/3  Training: scale channels", "2/3  Training: plain CNN", "3/3  Testing both", "trained"):
         assert line in said
@@ -43,7 +43,7 @@ def test_a_second_quickstart_trains_nothing_and_finds_the_same(
     monkeypatch.setattr(datasets, "STROKES_TEST", 40)
     results = []
     for _ in range(2):
-        run_quickstart(tmp_path, effort=SMALL)
+        quickstart(out=tmp_path, effort=SMALL)
         results.append(json.loads((tmp_path / "result.json").read_text()))
         weights = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/model.safetensors")}
         results[-1]["weights"] = {str(path): stamp for path, stamp in weights.items()}
@@ -65,7 +65,7 @@ def test_both_networks_learn_the_same_images_by_the_same_recipe() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_quickstart_shows_the_point(tmp_path: Path) -> None:
-    run_quickstart(tmp_path)
+    quickstart(out=tmp_path)
     result = json.loads((tmp_path / "result.json").read_text())
     channels, plain = (
         {entry["size"]: entry["accuracy"] for entry in result["evaluation"][name]} for name in NAMES
