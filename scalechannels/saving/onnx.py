@@ -3,12 +3,10 @@
     images (batch, C, height, width) ──▶ logits (batch, K), channel_logits (batch, S, K)
     images (1, C, height, width) ──dense──▶ logits (1, K, h, w), scales (1, h, w)
 
-The batch may have any size, and so may the images of networks that foveate; dense networks take one image of
-any size. The file's metadata hold, each as JSON, `classes`, `background`, the `scales` of the channels,
-`input_size`, the range of `values`, and `reduce`: where it is 2, the images that the network learnt from were
-made half as large along each side, and those that are given to the file have to be so as well
-(`scalechannels.data.frames.reduced`, or any program's averaging by a triangle). Size and scales are in pixels
-of the reduced images. `scalechannels predict` reduces by itself, and tells scales in pixels of the file.
+The metadata hold, each as JSON, `classes`, `background`, the `scales` of the channels, `input_size`, the
+range of `values`, and `reduce`: how many times smaller, along each side, an image has to be made first
+(`scalechannels.data.frames.reduced`, or any program's averaging by a triangle). Size and scales are in
+pixels of the reduced image.
 """
 
 from __future__ import annotations
@@ -18,8 +16,7 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,10 +32,10 @@ from scalechannels.files import atomic_path
 OPSET = 20
 TOLERANCE = 1e-4
 TIES = 0.01
-"""The share of points at which two channels may be so near to each other that rounding selects the scale."""
+"""The share of points at which rounding may decide between two channels."""
 BATCHES = (1, 2, 7)
 ANY_SIZES = ((112, 112), (61, 150))
-"""Images that a network for any size is compared on: the usual ones, and small and oblong ones."""
+"""A network for any size is compared on usual images and on small, oblong ones."""
 SLIDING_SIZE = (112, 112)
 
 Size = tuple[int, int]
@@ -72,29 +69,35 @@ def export_onnx(
     values: tuple[float, float] = (0.0, 1.0),
     reduce: int = 1,
 ) -> Exported:
-    """Write a network to `path` as ONNX, and return only after onnxruntime agreed with PyTorch.
+    """Write a network as ONNX, once onnxruntime agrees with PyTorch.
 
     network     any of the library, or a DenseNetwork
-    size        height and width of the images. None: any, where the network foveates; else the one that the
-                network takes, 112x112 for a sliding one
+    size        height and width of the images; None for any where the network foveates, else for the one
+                that it takes, 112x112 for a sliding one
     classes     their names, for the metadata
     background  which class is no object, for the metadata of a detector
     values      the least and greatest value of the images that the network was trained on
-    reduce      how many times smaller images have to be made, along each side, before they are given to the
-                network; for the metadata, the network stays as it is
+    reduce      how many times smaller images have to be made first, for the metadata
 
     Law: logits agree within 1e-4 (relative to the largest where that exceeds 1) on random images, for
     batches of several sizes and, where the size is free, images of two. A file that fails is not left behind,
     and one that was there before stays. Limit: eval mode, float32.
     """
-    onnx = _packages()
+    try:
+        import onnx
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as lacking:
+        raise ImportError(
+            f"ONNX export needs onnx, onnxruntime and onnxscript ({lacking}); "
+            "run pip install 'scalechannels[onnx]'"
+        ) from lacking
     target = Path(path)
     if target.suffix.lower() != ".onnx":
         raise ValueError(f"the name of the file must end in .onnx; got '{path}'")
     if target.is_dir():
         raise IsADirectoryError(f"'{path}' is a folder; give the name of a file")
-    low, high = values
-    if not low < high:
+    if not values[0] < values[1]:
         raise ValueError(f"values must be (least, greatest); got {values}")
     if isinstance(reduce, bool) or not isinstance(reduce, int) or reduce < 1:
         raise ValueError(f"reduce must be a whole number of at least 1; got {reduce!r}")
@@ -106,15 +109,14 @@ def export_onnx(
     sizes = ANY_SIZES if size is None else (size,)
     with atomic_path(target) as temporary, torch.no_grad():
         program = _convert(module, _images(batches[-1], channels, sizes[0], values), free_size=size is None)
-        grid = getattr(network, "grid", None)
         described = {
             "network": type(network).__name__,
             "scalechannels": __version__,
             "classes": None if classes is None else list(classes),
             "background": background,
-            "scales": None if grid is None else list(grid),
+            "scales": list(getattr(network, "grid", ())) or None,
             "input_size": None if size is None else list(size),
-            "values": [low, high],
+            "values": list(values),
             "reduce": reduce,
             **({"step": network.step} if module.dense else {}),
         }
@@ -135,7 +137,7 @@ class _Outputs(nn.Module):
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self.network, self.dense = network, isinstance(network, DenseNetwork)
-        # Of a network that pools features the channels' logits would be computed beside the way of the image.
+        # A network that pools features does not need the channels' logits for its answer.
         pooled = hasattr(network, "channel_logits") and getattr(network, "head", None) is None
         second = ("scales",) if self.dense else ("channel_logits",) if pooled else ()
         self.names = ("logits", *second)
@@ -144,19 +146,6 @@ class _Outputs(nn.Module):
         """A dense network works on one image after the other, the others on batches."""
         said = self.network(images) if self.dense else self.network.explain(images)
         return tuple(said[: len(self.names)])  # logits, then what is in `names`
-
-
-def _packages() -> Any:
-    try:
-        import onnx
-        import onnxruntime  # noqa: F401
-        import onnxscript  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"ONNX export needs onnx, onnxruntime and onnxscript ({error}); "
-            "run pip install 'scalechannels[onnx]'"
-        ) from error
-    return onnx
 
 
 def _size(network: nn.Module, size: Size | None) -> Size | None:
@@ -170,7 +159,7 @@ def _size(network: nn.Module, size: Size | None) -> Size | None:
             raise ValueError(f"this network takes only images of {side}x{side} pixels; got the size {size}")
         return side, side
     if size is None and look == "everywhere":
-        return SLIDING_SIZE  # each of its channels has a size of its own: a free one takes minutes to convert
+        return SLIDING_SIZE  # a free size takes minutes to convert: each channel has its own
     return size
 
 
@@ -185,9 +174,14 @@ def _convert(module: _Outputs, images: Tensor, *, free_size: bool) -> Any:
     free: dict[int, Any] = {} if module.dense else {0: torch.export.Dim("batch")}
     if free_size:
         free |= {2: torch.export.Dim("height", min=2), 3: torch.export.Dim("width", min=2)}
+    # Without the exporter's remarks on packages that are not needed, and on its own future.
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
     try:
-        with _quiet():
-            program = torch.onnx.export(
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.onnx.export(
                 module,
                 (images,),
                 dynamo=True,
@@ -204,25 +198,12 @@ def _convert(module: _Outputs, images: Tensor, *, free_size: bool) -> Any:
             cause = cause.__cause__
         reason = str(cause).strip().splitlines() or [type(cause).__name__]
         raise ExportError(f"this {name} cannot be written as ONNX: {reason[0]}") from error
-    return program
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the exporter's remarks on packages that are not needed, and on its own future."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
     finally:
         logger.setLevel(level)
 
 
 def _compare(path: Path, module: _Outputs, given: Sequence[Tensor]) -> float:
-    """The largest difference between onnxruntime and PyTorch; an ExportError where it is too large."""
+    """The largest difference between onnxruntime and PyTorch, if it is small enough."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -244,8 +225,7 @@ def _compare(path: Path, module: _Outputs, given: Sequence[Tensor]) -> float:
                 if not float((theirs != ours).double().mean()) <= TIES:
                     raise ExportError("onnxruntime and PyTorch select different scales; nothing was written")
                 continue
-            scale = max(1.0, float(ours.abs().max()))
-            difference = float((theirs - ours).abs().max()) / scale
+            difference = float((theirs - ours).abs().max()) / max(1.0, float(ours.abs().max()))
             if not difference <= TOLERANCE:  # so put that not-a-number fails too
                 raise ExportError(
                     f"onnxruntime and PyTorch differ by {difference:.1e} in {name} for images "

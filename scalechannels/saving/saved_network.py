@@ -19,8 +19,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+import huggingface_hub
+import safetensors.torch
 import torch
-from huggingface_hub import PyTorchModelHubMixin
 from torch import nn
 
 from scalechannels.pooling import POOLS
@@ -34,8 +35,7 @@ else:
 CONFIG, WEIGHTS, DETECTOR = "config.json", "model.safetensors", "detector.json"
 RUN, RESULT = "config.toml", "result.json"
 SHIPPED = Path(__file__).parents[1] / "weights"
-"""The networks that come with the package: a folder for each, found by its name without a download."""
-WITHOUT_BACKGROUND = 0.9
+"""The networks that come with the package, each in a folder of its name."""
 HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 HUB_OPTIONS = ("revision", "cache_dir", "force_download", "local_files_only", "token")
 NETWORKS = {"ScaleChannelNetwork": "network", "PlainNetwork": "plain"}
@@ -46,14 +46,14 @@ PARTS = {
     "ResidualBackbone": "backbones.residual",
     "LibraryBackbone": "backbones.zoo",
 }
-"""The classes that a config may name beside the poolings, and their modules, imported when needed."""
+"""The parts that a config may name beside the poolings, and their modules."""
 
 AnyNetwork = TypeVar("AnyNetwork", bound="Network")
 
 
 class Network(
     nn.Module,
-    PyTorchModelHubMixin,
+    huggingface_hub.PyTorchModelHubMixin,
     library_name="scalechannels",
     license="mit",
     pipeline_tag="image-classification",
@@ -62,7 +62,7 @@ class Network(
     """What all networks share: `save_pretrained(folder)` and `from_pretrained(folder)`."""
 
     look: Literal["whole", "centre", "everywhere"]
-    """What of an image a network sees: the whole at one scale, or windows about the centre or everywhere."""
+    """What it sees: the whole image at one scale, or windows at its centre or everywhere."""
 
     def arguments(self) -> dict[str, Any]:
         """The constructor's arguments; parts are given as they are."""
@@ -83,14 +83,10 @@ class Network(
         if os.path.exists(place) or not HUB_NAME.fullmatch(place):
             folder = find_network(place)
         else:
-            from huggingface_hub import snapshot_download
-
-            folder = Path(snapshot_download(place, allow_patterns=[CONFIG, WEIGHTS], **hub))
+            folder = Path(huggingface_hub.snapshot_download(place, allow_patterns=[CONFIG, WEIGHTS], **hub))
         return _rebuild(folder, options, cls).to(device)
 
     def _save_pretrained(self, save_directory: Path) -> None:
-        from safetensors.torch import save_file
-
         from scalechannels.files import atomic_path, write_text
 
         # Copies: the file's format takes no two names for one tensor, which tied weights are.
@@ -99,13 +95,13 @@ class Network(
             for name, value in self.state_dict().items()
         }
         with atomic_path(save_directory / WEIGHTS) as path:
-            save_file(weights, path, metadata={"format": "pt"})
+            safetensors.torch.save_file(weights, path, metadata={"format": "pt"})
         write_text(save_directory / CONFIG, json.dumps(describe(self), indent=2) + "\n")
 
 
 @dataclass(frozen=True)
 class SavedNetwork:
-    """A saved network, and what one has to know to use it; read once from all files of its folder."""
+    """A saved network and what its folder says of how to use it."""
 
     folder: Path
     network: Any
@@ -124,7 +120,7 @@ class SavedNetwork:
 
     @classmethod
     def open(cls, place: str | os.PathLike[str]) -> SavedNetwork:
-        """The network of a folder, or a shipped one by its name; the error names a run that is not done."""
+        """The network of a folder, or a shipped one by its name; a run has to be finished."""
         folder = find_network(place)
         is_run = (folder / RUN).exists()
         if is_run and not (folder / CONFIG).exists():
@@ -168,7 +164,7 @@ class SavedNetwork:
     @property
     def threshold(self) -> float:
         """The least probability of an object by default; high without a background."""
-        return WITHOUT_BACKGROUND if self.background is None else 0.5
+        return 0.9 if self.background is None else 0.5
 
     @property
     def grey(self) -> bool:
@@ -177,7 +173,7 @@ class SavedNetwork:
 
     @property
     def scales(self) -> list[float]:
-        """σ of its channels in the pixels of an image before it is reduced; empty without channels."""
+        """σ of its channels, in pixels before an image is reduced; empty without channels."""
         return [scale * self.reduce for scale in getattr(self.network, "grid", ())]
 
 
@@ -197,8 +193,7 @@ def shipped_names() -> list[str]:
 def find_network(place: str | os.PathLike[str]) -> Path:
     """The folder of a network: a path that exists as it is, else the shipped network of this name.
 
-    Law: an own folder comes before a shipped network of the same name. Limit: what lies in the folder is not
-    looked at here.
+    Law: an own folder comes first. Limit: what lies in it is not looked at here.
     """
     path = Path(place)
     if path.exists():
@@ -212,14 +207,14 @@ def find_network(place: str | os.PathLike[str]) -> Path:
 
 
 def require_free(out: Path) -> None:
-    """Refuse to write over a file that makes a run or a saved network what it is, this one or another."""
+    """Refuse to write over a file that belongs to a run or a saved network."""
     folder, owned = out.resolve().parent, (CONFIG, DETECTOR, "report.json", RESULT)
     if out.name.lower() in owned and any((folder / sign).exists() for sign in (RUN, WEIGHTS)):
         raise ValueError(f"'{out}' is a file of the network in '{folder}'; choose another name or folder")
 
 
 def describe(part: Any) -> dict[str, Any]:
-    """{"class", "arguments"} of a network or part, recursively; a foreign part gives its class alone."""
+    """{"class", "arguments"} of a network and its parts; of a user's own part only the class."""
     name = type(part).__name__
     # By identity, not by name: a user's own class may be called like one of ours.
     if not isinstance(part, Network) and _class(name) is not type(part):
@@ -234,7 +229,7 @@ def describe(part: Any) -> dict[str, Any]:
 
 
 def of_today(config: dict[str, Any]) -> dict[str, Any]:
-    """A config of the first edition, which had a class of its own for networks that look everywhere."""
+    """The config as of today; in the first edition, looking everywhere was a class."""
     if config["class"] != "SlidingWindowNetwork":
         return config
     arguments = config["arguments"]
@@ -268,7 +263,7 @@ def _class(name: str) -> Any:
 
 
 def _rebuild(folder: Path, given: dict[str, Any], wanted: type[Any] | None = None) -> Any:
-    """The network of a folder in eval mode: of this class, or of the one that the config names."""
+    """The network of a folder, in eval mode; of the wanted class, if one is given."""
     path = folder / CONFIG
     if not path.is_file():
         raise FileNotFoundError(
@@ -321,14 +316,11 @@ def _rebuild_part(key: str, part: dict[str, Any], folder: Path) -> Any:
 
 
 def _load_weights(network: nn.Module, path: Path) -> None:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     if not path.is_file():
         raise FileNotFoundError(f"the weights '{path}' are missing")
     try:
-        weights = load_file(path)
-    except SafetensorError as error:
+        weights = safetensors.torch.load_file(path)
+    except safetensors.SafetensorError as error:
         raise ValueError(f"'{path}' is damaged or cut short ({error})") from error
     expected = network.state_dict()
     missing, foreign = sorted(set(expected) - set(weights)), sorted(set(weights) - set(expected))
