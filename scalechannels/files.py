@@ -33,11 +33,9 @@ def cache_root(given: Path | str | None = None) -> Path:
 
     The folder need not exist: it is made when something is written.
     """
-    if given is not None:
-        return Path(given).expanduser()
-    from_environment = os.environ.get(ENVIRONMENT_VARIABLE)
-    if from_environment:
-        return Path(from_environment).expanduser()
+    named = os.environ.get(ENVIRONMENT_VARIABLE) if given is None else given
+    if named:
+        return Path(named).expanduser()
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("scalechannels", appauthor=False))
@@ -123,24 +121,19 @@ def json_text(value: Any, whole: Collection[str] = (), indent: str = "") -> str:
 
     whole   keys whose values stay on one line although they hold objects
     """
-    if not _holds_objects(value):
+    if not isinstance(value, (dict, list, tuple)):
         return json.dumps(value)
-    deeper = indent + " "
-    if isinstance(value, dict):
-        begin, end = "{", "}"
-        texts = (
-            f"{json.dumps(str(key))}: {json.dumps(item) if key in whole else json_text(item, whole, deeper)}"
-            for key, item in value.items()
-        )
-    else:
-        begin, end = "[", "]"
-        texts = (json_text(item, whole, deeper) for item in value)
-    return begin + ",".join(f"\n{deeper}{text}" for text in texts) + f"\n{indent}{end}"
-
-
-def _holds_objects(value: Any) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-    return any(isinstance(item, dict) or _holds_objects(item) for item in inner)
+    named = isinstance(value, dict)
+    items = dict(value) if named else dict(enumerate(value))
+    texts = {key: json_text(item, whole, indent + " ") for key, item in items.items()}
+    if not any(isinstance(item, dict) or "\n" in texts[key] for key, item in items.items()):
+        return json.dumps(value)
+    lines = []
+    for key, item in items.items():
+        name = f"{json.dumps(str(key))}: " if named else ""
+        lines.append(f"\n{indent} {name}" + (json.dumps(item) if key in whole else texts[key]))
+    begin, end = "{}" if named else "[]"
+    return f"{begin}{','.join(lines)}\n{indent}{end}"
 
 
 @contextmanager
