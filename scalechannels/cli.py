@@ -141,7 +141,10 @@ def main(words: Sequence[str] | None = None) -> None:
     except MemoryError as error:
         end(f"out of memory: {error or 'the machine has no more'}; {KNOBS}")
     except RuntimeError as error:
-        if not _out_of_memory(error):
+        import torch
+
+        # The CPU's allocator has no class of its own.
+        if not isinstance(error, torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
             raise
         end(f"out of memory on the device; {KNOBS}")
 
@@ -184,13 +187,6 @@ def end(message: str) -> NoReturn:
     """Say what is in the way, and leave with exit code 1."""
     print(f"error: {message}", file=sys.stderr)
     sys.exit(1)
-
-
-def _out_of_memory(error: RuntimeError) -> bool:
-    import torch
-
-    # The CPU's allocator has no class of its own.
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 def require_device(device: str | None) -> str:

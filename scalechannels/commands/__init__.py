@@ -1,1 +1,1 @@
-"""The commands of the command line, one file each. They are imported only when they are called."""
+"""The commands, one file each, imported only when they are called."""

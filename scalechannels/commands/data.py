@@ -98,11 +98,10 @@ def scene(
 
     Example: scalechannels data scene scene.png --background noisy --seed 3
     """
-    from scalechannels.data.scenes import save_scene
-    from scalechannels.data.scenes import scene as make
+    from scalechannels.data import scenes
 
-    made = make(count, seed, height=height, width=width, sizes=sizes, background=background)
-    print(save_scene(made, out))
+    made = scenes.scene(count, seed, height=height, width=width, sizes=sizes, background=background)
+    print(scenes.save_scene(made, out))
 
 
 @data.command

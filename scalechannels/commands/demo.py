@@ -50,12 +50,9 @@ def demo(
     from scalechannels.demo.looks import open_looks
     from scalechannels.demo.scene import open_detector
     from scalechannels.demo.server import DemoServer
-    from scalechannels.saving.saved_network import shipped_names
 
     looks = open_looks(network, plain)
-    if detector is None and DETECTOR in shipped_names():
-        detector = Path(DETECTOR)
-    detect = None if detector is None else open_detector(detector)
+    detect = open_detector(detector or Path(DETECTOR))
     try:
         server = DemoServer(Demo(looks, detect), port)
     except OSError as error:

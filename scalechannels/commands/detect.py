@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from scalechannels.detection.detector import Detection
     from scalechannels.saving.saved_network import SavedNetwork
 
-Look = Literal["everywhere", "interest"]
-
 
 def detect(
     image: Annotated[Path, Parameter(help="The image file.")],
@@ -52,7 +50,7 @@ def detect(
         ),
     ] = None,
     look: Annotated[
-        Look,
+        Literal["everywhere", "interest"],
         Parameter(
             help="Search everywhere, or only at interest points, which is faster but finds fewer objects."
         ),
@@ -144,12 +142,12 @@ def detect(
 
 
 def enlarged(one: Detection, factor: int, seen: Sequence[int], shape: Sequence[int]) -> Detection:
-    """An object of an image (C, h, w) that was reduced by a factor, in the whole image (C, H, W)."""
-    middles = [((side - 1) / 2, (whole - 1) / 2) for side, whole in zip(seen[1:], shape[1:], strict=True)]
-    (row, whole_row), (column, whole_column) = middles
-    x0, x1 = ((x - column) * factor + whole_column for x in one.box[::2])
-    y0, y1 = ((y - row) * factor + whole_row for y in one.box[1::2])
-    return replace(one, box=(x0, y0, x1, y1), scale=one.scale * factor)
+    """An object found in a reduced image (C, h, w), in pixels of the whole (C, H, W)."""
+    sides = zip(seen[1:], shape[1:], strict=True)
+    down, right = ((whole - 1 - factor * (side - 1)) / 2 for side, whole in sides)
+    x0, y0, x1, y1 = (edge * factor for edge in one.box)
+    box = (x0 + right, y0 + down, x1 + right, y1 + down)
+    return replace(one, box=box, scale=one.scale * factor)
 
 
 def table(objects: Sequence[dict[str, Any]], files: Sequence[Path]) -> str:

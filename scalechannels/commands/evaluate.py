@@ -61,13 +61,12 @@ def evaluate(
     used = trained if data in (None, trained.name) else DataConfig(name=data, seed=trained.seed)
     used = replace(used, hold_out=used.hold_out or (used.name == "cifar10" and split == "validation"))
     source = open_data(used, on, root)
-    grid = getattr(saved.network, "grid", None)
     result = {
         "network": str(saved.folder),
         "data": used.name,
         "trained": None if saved.sizes is None else list(saved.sizes),
         "classes": list(source.classes),
-        "channels": None if grid is None else list(grid),
+        "channels": list(getattr(saved.network, "grid", ())) or None,
         "environment": environment(on),
         "evaluation": evaluation(saved.folder.name, saved.network.to(on), source, on, split, sizes),
     }
@@ -78,7 +77,7 @@ def evaluate(
 
 
 def table(result: dict[str, Any]) -> str:
-    """Accuracy, the class that is recognised least often and the strongest channel, for each size."""
+    """Accuracy, worst class and strongest channel of each size."""
     from scalechannels.data.sizes import size_name
 
     last = "strongest channel" if result["channels"] else ""

@@ -7,7 +7,6 @@ import io
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -34,7 +33,7 @@ class Prediction(NamedTuple):
     scale: float | None
     """σ of the channel that contributes most; None for networks without channels."""
     at_edge: bool | None
-    """Whether that channel is the first or last of the grid: the object may be smaller or larger still."""
+    """Whether that channel is the first or the last, so that the object may lie beyond."""
     contributions: list[float] | None
     """The share of every channel in the winning class."""
 
@@ -91,8 +90,9 @@ def predict(
     saved = SavedNetwork.open(network)
     saved.network.to(require_device(device))
     paths = image_paths(images)
-    reader = Reader(saved, values or saved.values, invert, max_pixels)
-    predictions = list(predict_images(saved, reader.read(paths)))
+    dark: list[Path] = []
+    readable = read_images(paths, saved, values or saved.values, invert, max_pixels, dark)
+    predictions = list(predict_images(saved, readable))
     if not predictions:
         sys.exit(1)  # every file was reported
     as_table = out is None or out.suffix.lower() == ".csv"
@@ -104,9 +104,9 @@ def predict(
 
         write_text(out, text)
         print(f"{out}: {len(predictions)} of {len(paths)} images")
-    for remark in remarks(predictions, reader, str(network)):
+    for remark in remarks(predictions, saved, 0 if invert else len(dark), network):
         print(f"warning: {remark}", file=sys.stderr)
-    if reader.unreadable:
+    if len(predictions) < len(paths):
         sys.exit(1)
 
 
@@ -125,51 +125,42 @@ def image_paths(given: Sequence[Path]) -> list[Path]:
     return paths
 
 
-@dataclass
-class Reader:
-    """Reads files as the network takes them, and counts those that it cannot read or that look inverted."""
+def read_images(
+    paths: Iterable[Path],
+    saved: SavedNetwork,
+    values: Values,
+    invert: bool,
+    max_pixels: int | None,
+    dark: list[Path],
+) -> Iterator[tuple[Path, Tensor]]:
+    """Every readable path with its image (C, H, W) as the network takes it.
 
-    saved: SavedNetwork
-    values: Values
-    invert: bool
-    max_pixels: int | None
-    unreadable: int = 0
-    dark_on_light: int = 0
+    Unreadable files are named on stderr. Where digits are expected, files that look dark on light are
+    added to `dark`.
+    """
+    from scalechannels.data import pictures
 
-    def read(self, paths: Iterable[Path]) -> Iterator[tuple[Path, Tensor]]:
-        """Every readable path with its image (C, H, W); the others are named on stderr."""
-        from scalechannels.data.pictures import (
-            MAX_PIXELS,
-            UnreadableImageError,
-            as_taken,
-            is_dark_on_light,
-            read_image,
-        )
+    for path in paths:
+        try:
+            image = pictures.read_image(path, grey=saved.grey, max_pixels=max_pixels or pictures.MAX_PIXELS)
+        except pictures.UnreadableImageError as error:
+            print(f"error: {error}", file=sys.stderr)
+            continue
+        if values == "digits" and pictures.is_dark_on_light(image):
+            dark.append(path)
+        image = pictures.as_taken(image, values, invert)
+        if saved.reduce > 1:
+            from scalechannels.data.frames import reduced
 
-        for path in paths:
-            try:
-                image = read_image(path, grey=self.saved.grey, max_pixels=self.max_pixels or MAX_PIXELS)
-            except UnreadableImageError as error:
-                print(f"error: {error}", file=sys.stderr)
-                self.unreadable += 1
-                continue
-            self.dark_on_light += self.values == "digits" and is_dark_on_light(image)
-            image = as_taken(image, self.values, self.invert)
-            if self.saved.reduce > 1:
-                from scalechannels.data.frames import reduced
-
-                image = reduced(image, self.saved.reduce)
-            yield path, image
+            image = reduced(image, saved.reduce)
+        yield path, image
 
 
 def predict_images(saved: SavedNetwork, images: Iterable[tuple[Path, Tensor]]) -> Iterator[Prediction]:
     """One prediction for each image, in order; neighbours of one size go through together."""
-    import torch
-
-    with torch.inference_mode():
-        for _, same in groupby(images, key=lambda pair: pair[1].shape):
-            while batch := list(islice(same, BATCH)):
-                yield from predict_batch(saved, batch)
+    for _, same in groupby(images, key=lambda pair: pair[1].shape):
+        while batch := list(islice(same, BATCH)):
+            yield from predict_batch(saved, batch)
 
 
 def predict_batch(saved: SavedNetwork, batch: Sequence[tuple[Path, Tensor]]) -> Iterator[Prediction]:
@@ -178,7 +169,8 @@ def predict_batch(saved: SavedNetwork, batch: Sequence[tuple[Path, Tensor]]) -> 
     device = next(saved.network.parameters()).device
     images = torch.stack([image for _, image in batch]).to(device)  # (B, C, H, W)
     try:
-        said = saved.network.explain(images)
+        with torch.inference_mode():
+            said = saved.network.explain(images)
     except ValueError as error:
         raise ValueError(f"'{batch[0][0]}' cannot be used: {error}") from error
     shares = said.contributions  # (B, S), or None without channels
@@ -195,12 +187,13 @@ def predict_batch(saved: SavedNetwork, batch: Sequence[tuple[Path, Tensor]]) -> 
         yield Prediction(str(path), named, float(probabilities[index]), scale, at_edge, contributions)
 
 
-def remarks(predictions: Sequence[Prediction], reader: Reader, network: str) -> Iterator[str]:
-    """What a user should know about these results."""
-    saved = reader.saved
-    if reader.dark_on_light and not reader.invert:
+def remarks(
+    predictions: Sequence[Prediction], saved: SavedNetwork, dark: int, network: Path
+) -> Iterator[str]:
+    """What a user should know about these results, where so many images look dark on light."""
+    if dark:
         yield (
-            f"{reader.dark_on_light} of {len(predictions)} images look dark on light, but this network "
+            f"{dark} of {len(predictions)} images look dark on light, but this network "
             "expects light objects on dark; try --invert"
         )
     empty = sum(one.label == "background" for one in predictions)
@@ -218,7 +211,7 @@ def edge_warnings(
     """What to do where the winning scale lies at an end of the grid: no channel lies beyond it.
 
     grid       of the network, as --network.low and --network.high say it
-    deployed   the pixel sizes that set the grid, where such were given: then these are to be widened
+    deployed   the pixel sizes that set the grid, if any: these are to be widened instead
     """
     warnings = []
     # Where a pixel measures more, objects are smaller.

@@ -30,7 +30,7 @@ def report(
     - scalechannels report --out report.html
     - scalechannels report --document docs/reproduce.md
     """
-    from scalechannels.files import atomic_path
+    from scalechannels.files import write_text
     from scalechannels.paper.results import known_results
 
     known = known_results(results)
@@ -42,8 +42,7 @@ def report(
         from scalechannels.paper.report import report_page
 
         path, text = out, report_page(known)
-    with atomic_path(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path, text)
     print(path)
     for fault in known.faults.values():
         print(f"not used: {fault}", file=sys.stderr)

@@ -47,16 +47,15 @@ def reproduce(
     - scalechannels reproduce table1 --only cnn
     - scalechannels reproduce all --list
     """
-    from scalechannels.paper.reproduce import missing
-    from scalechannels.paper.reproduce import reproduce as do
+    from scalechannels.paper import reproduce as runs
     from scalechannels.paper.results import results_folder
 
     place = results_folder(results)
     if show:
-        lacking = missing(ids, place, seeds=seeds, only=only)
+        lacking = runs.missing(ids, place, seeds=seeds, only=only)
         for run in lacking:
             print(run.resolve("cuda").name)
         print(f"{len(lacking)} runs are missing", file=sys.stderr)
         return
-    left = do(ids, out, place, seeds=seeds, only=only, device=require_device(device), root=root)
+    left = runs.reproduce(ids, out, place, seeds=seeds, only=only, device=require_device(device), root=root)
     print("nothing is missing" if not left else f"{len(left)} runs are still missing")

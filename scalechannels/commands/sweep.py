@@ -35,15 +35,14 @@ def sweep(
     Example: scalechannels sweep seed0.toml seed1.toml --ray
     """
     from scalechannels.report.text import accuracies, accuracy_table
-    from scalechannels.training.sweep import RunsFailedError
-    from scalechannels.training.sweep import sweep as do_all
+    from scalechannels.training import sweep as sweeps
 
     wanted = [RunConfig.from_toml(path) for path in configs]
     # A cluster's machines find their own device.
     place = device if ray else require_device(device)
     try:
-        runs = do_all(wanted, out, ray=ray, device=place, root=root, split=split, sizes=sizes)
-    except RunsFailedError as error:
+        runs = sweeps.sweep(wanted, out, ray=ray, device=place, root=root, split=split, sizes=sizes)
+    except sweeps.RunsFailedError as error:
         end(str(error))
     for run in runs:
         found = accuracies(run.result()["evaluation"]["sizes"])
