@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from scalechannels import __version__
-from scalechannels.files import atomic_path, locked
+from scalechannels.files import atomic_path, locked, write_text
 from scalechannels.training.config import ResolvedRun
 from scalechannels.training.datasets import Size
 
@@ -59,8 +59,7 @@ class Run:
             # Whoever holds the lock removes unfinished files, so nothing is written without it.
             with locked(run.folder, timeout=2):
                 if not path.exists():
-                    with atomic_path(path) as temporary:
-                        temporary.write_text(config.to_toml(), encoding="utf-8")
+                    write_text(path, config.to_toml())
         if ResolvedRun.from_toml(path) != config:
             raise ValueError(
                 f"{path} describes a different run than its folder's name says; move the folder away"
@@ -115,8 +114,7 @@ class Run:
 
     def finish(self, result: dict[str, Any]) -> None:
         """Write the result, then drop the checkpoints."""
-        with atomic_path(self.folder / RESULT) as temporary:
-            temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        write_text(self.folder / RESULT, json.dumps(result, indent=1) + "\n")
         for name in (CHECKPOINT, PREVIOUS):
             (self.folder / name).unlink(missing_ok=True)
 
