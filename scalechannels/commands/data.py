@@ -67,7 +67,7 @@ def show(
     else:
         from scalechannels.data.folder import image_folder
 
-        images = image_folder(what, on_corrupt="skip" if skip_corrupt else "refuse")
+        images = image_folder(what, skip_corrupt=skip_corrupt)
         sheets.show_folder(out, images, seed)
     print(out)
 

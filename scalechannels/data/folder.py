@@ -31,7 +31,6 @@ from scalechannels.data.pictures import (
 )
 
 Colour = Literal["auto", "grey", "rgb"]
-OnCorrupt = Literal["skip", "refuse"]
 
 NAMED = 5  # of many files that one warning is about
 
@@ -96,22 +95,20 @@ def image_folder(
     root: Path | str,
     *,
     colour: Colour = "auto",
-    on_corrupt: OnCorrupt = "refuse",
+    skip_corrupt: bool = False,
     max_pixels: int = MAX_PIXELS,
     decode: bool = True,
 ) -> ImageFolder:
     """Find and check the images below `root`, classes and files in the order of their names.
 
     colour: "auto" reads RGB unless every image is grey.
-    on_corrupt: "refuse" raises an error that names the unreadable files; with "skip" they are reported and
-        skipped.
+    skip_corrupt: leaves out unreadable files and warns of them; else an error names them.
     max_pixels: files with more pixels count as unreadable.
     decode: False only lists the files, for a folder that was checked before; it needs a colour.
     """
-    if not decode and (colour == "auto" or on_corrupt == "skip"):
+    if not decode and (colour == "auto" or skip_corrupt):
         raise ValueError('decode=False needs colour="grey" or "rgb" and cannot skip unreadable files')
     require_one_of(Colour, colour=colour)
-    require_one_of(OnCorrupt, on_corrupt=on_corrupt)
     root = Path(root)
     if not root.is_dir():
         raise NotADirectoryError(
@@ -134,10 +131,10 @@ def image_folder(
             skipped.append((path, str(error)))
     if skipped:
         names = "\n".join(f"  {path.relative_to(root)}: {reason}" for path, reason in skipped)
-        if on_corrupt == "refuse":
+        if not skip_corrupt:
             raise CorruptImagesError(
                 f"{len(skipped)} file(s) in '{root}' cannot be read:\n{names}\n"
-                'Fix or remove them, or skip them (on_corrupt="skip", or --skip-corrupt).'
+                "Fix or remove them, or skip them (skip_corrupt=True, or --skip-corrupt)."
             )
         warnings.warn(f"{len(skipped)} unreadable file(s) in '{root}' are skipped:\n{names}", stacklevel=2)
     if cut := [path for path, found in checked.items() if found.cut]:

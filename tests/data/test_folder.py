@@ -136,13 +136,13 @@ def test_corrupt_files_are_refused_by_name(photos: Path) -> None:
     with pytest.raises(CorruptImagesError, match=r"3 file\(s\)") as caught:
         image_folder(photos)
     assert all(name in str(caught.value) for name in names)
-    assert 'on_corrupt="skip"' in str(caught.value)
+    assert "skip_corrupt=True" in str(caught.value)
 
 
 def test_corrupt_files_are_skipped_and_reported_by_choice(photos: Path) -> None:
     names = damage(photos)
     with pytest.warns(UserWarning, match="are skipped") as caught:
-        images = image_folder(photos, on_corrupt="skip")
+        images = image_folder(photos, skip_corrupt=True)
     assert all(name in str(caught[0].message) for name in names)
     assert [path.name for path, _ in images.skipped] == names
     assert len(images) == 17
@@ -203,8 +203,6 @@ def test_folders_without_two_classes_are_refused(tmp_path: Path) -> None:
 def test_unknown_choices_are_refused(photos: Path) -> None:
     with pytest.raises(ValueError, match="auto, grey, rgb; got 'gray'"):
         image_folder(photos, colour="gray")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="skip, refuse; got 'ignore'"):
-        image_folder(photos, on_corrupt="ignore")  # type: ignore[arg-type]
 
 
 def test_reading_a_sound_folder_warns_of_nothing(photos: Path) -> None:

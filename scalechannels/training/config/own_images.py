@@ -39,7 +39,7 @@ def open_folder(data: DataConfig, decode: bool = True) -> ImageFolder:
     return image_folder(
         Path(data.folder or ""),
         colour=data.colour or "auto",
-        on_corrupt="skip" if data.skip_corrupt else "refuse",
+        skip_corrupt=data.skip_corrupt,
         max_pixels=data.max_pixels or MAX_PIXELS,
         decode=decode,
     )
