@@ -8,7 +8,7 @@ the sample axis: (112, 112, 1). `write` does the same, and `read` takes either f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +16,15 @@ import numpy as np
 import torch
 
 from scalechannels.data.image_set import ImageSet, Split
-from scalechannels.data.mnist_large_scale import SIZE, TRAINING_SCALES, LargeScaleSpec, MnistLargeScale
+from scalechannels.data.mnist_large_scale import SIZE, TRAINING_SCALES, MnistLargeScale, Scale
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.files import atomic_path, locked
 
 KEYS: Mapping[Split, str] = {"train": "train", "validation": "val", "test": "test"}
-Scale = float | tuple[float, float]
-SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
 def name_of_training_file(
-    scale: Scale,
-    counts: tuple[int, int, int] = (50_000, 10_000, 10_000),
-    size: int = SIZE,
+    scale: Scale, counts: Sequence[int] = (50_000, 10_000, 10_000), size: int = SIZE
 ) -> str:
     """The published name of the file with training, validation and test images at this scale or range."""
     train, validation, test = counts
@@ -50,24 +46,22 @@ def write(path: Path, sets: Mapping[Split, ImageSet], recipe: str | None = None)
     """
     import h5py
 
-    if missing := [split for split in SPLITS if split not in sets]:
-        raise ValueError(f"a file holds {', '.join(SPLITS)}; {', '.join(missing)} is missing")
+    if missing := [split for split in KEYS if split not in sets]:
+        raise ValueError(f"a file holds {', '.join(KEYS)}; {', '.join(missing)} is missing")
     with atomic_path(path) as temporary, h5py.File(temporary, "w") as file:
         if recipe is not None:
             file.attrs["recipe"] = recipe
-        for split in SPLITS:
+        for split, key in KEYS.items():
             images = sets[split].images.cpu().movedim(1, -1).numpy()  # (n, 112, 112, 1)
             # Chunks of one image: a reader in random order unpacks what it asks for and no more.
             chunk: tuple[int, ...] = (1, *images.shape[1:])
             if len(images) == 1:
                 images, chunk = images[0], images.shape[1:]
-            file.create_dataset(
-                f"x_{KEYS[split]}", data=images, chunks=chunk, compression="gzip", shuffle=True
-            )
-            file.create_dataset(f"y_{KEYS[split]}", data=sets[split].labels.cpu().numpy())
+            file.create_dataset(f"x_{key}", data=images, chunks=chunk, compression="gzip", shuffle=True)
+            file.create_dataset(f"y_{key}", data=sets[split].labels.cpu().numpy())
 
 
-def read(path: Path | str, splits: Iterable[Split] = SPLITS) -> dict[Split, ImageSet]:
+def read(path: Path | str, splits: Iterable[Split] = tuple(KEYS)) -> dict[Split, ImageSet]:
     """The sets of a file, published or written here; `splits` says which, so that others cost nothing."""
     import h5py
 
@@ -99,23 +93,20 @@ def make_files(
     A readable file of the same recipe is kept, so an interrupted call resumes where it was, and two processes
     wait for each other and share the work. `samples` limits each split to a balanced subset; names say so.
     """
-
-    def make(split: Split, scale: Scale, limit: int | None) -> ImageSet:
-        return generator.make(LargeScaleSpec(split, scale, seed=seed, samples=limit, size=size))
-
-    train, validation, test = (generator.count(split) if samples is None else samples for split in SPLITS)
-    jobs = [
-        (name_of_training_file(scale, (train, validation, test), size), scale, samples)
-        for scale in training_scales
-    ] + [(name_of_test_file(scale, test, size), scale, 1) for scale in test_scales]
+    counts = [generator.count(split) if samples is None else samples for split in KEYS]
+    jobs = [(name_of_training_file(scale, counts, size), scale, samples) for scale in training_scales]
+    jobs += [(name_of_test_file(scale, counts[-1], size), scale, 1) for scale in test_scales]
     paths = []
     for name, scale, limit in jobs:
         path = Path(folder) / name
         recipe = f"scale {scale}, seed {seed}"
         with locked(path):
             if not _is_made(path, recipe):
-                limits = {"train": limit, "validation": limit, "test": samples}
-                write(path, {split: make(split, scale, limits[split]) for split in SPLITS}, recipe)
+                sets = {
+                    split: generator.make(split, scale, seed, samples if split == "test" else limit, size)
+                    for split in KEYS
+                }
+                write(path, sets, recipe)
         paths.append(path)
         report(path)
     return paths

@@ -20,7 +20,6 @@ from __future__ import annotations
 import itertools
 import math
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Literal
@@ -33,44 +32,17 @@ from scalechannels.data.banded import Banded
 from scalechannels.data.image_set import ImageSet, Split, require_one_of
 from scalechannels.data.pictures import BACKGROUND, GAIN, MIDDLE
 from scalechannels.data.rescale import KERNEL_RADIUS, as_scales, full_precision, rescaling_matrices
-from scalechannels.data.sources import Mnist, load_mnist
+from scalechannels.data.sources import TrainAndTest, load_mnist
 
 SIZE = 112
-TRAINING_SCALES: tuple[float | tuple[float, float], ...] = (1.0, 2.0, 4.0, (1.0, 2.0), (2.0, 4.0), (1.0, 4.0))
+Scale = float | tuple[float, float]
+"""One scale factor, or a range of them."""
+TRAINING_SCALES: tuple[Scale, ...] = (1.0, 2.0, 4.0, (1.0, 2.0), (2.0, 4.0), (1.0, 4.0))
 SMOOTHING = 7 / 8  # standard deviation over scale factor
 
 
-@dataclass(frozen=True)
-class LargeScaleSpec:
-    """Which set: a split of MNIST, at one scale or log-uniform in a range, whole or a balanced subset of it.
-
-    `seed` draws the scales of a range and the subset. Subsets of one seed are nested: a smaller one is the
-    beginning of a larger one, image by image and with the same scales.
-    """
-
-    split: Split
-    scale: float | tuple[float, float] = 1.0
-    seed: int = 0
-    samples: int | None = None
-    size: int = SIZE
-
-    def __post_init__(self) -> None:
-        require_one_of(Split, split=self.split)
-        low, high = self.range
-        if not 0 < low <= high < math.inf:
-            raise ValueError(f"scale must be positive, or a range (low, high); got {self.scale}")
-        if self.samples is not None and self.samples < 1:
-            raise ValueError(f"samples must be at least 1, or None for all; got {self.samples}")
-        if self.size < 1:
-            raise ValueError(f"size must be at least 1 pixel; got {self.size}")
-
-    @property
-    def range(self) -> tuple[float, float]:
-        return self.scale if isinstance(self.scale, tuple) else (self.scale, self.scale)
-
-
 class MnistLargeScale:
-    """Makes the sets that a `LargeScaleSpec` names from MNIST, on any device.
+    """Makes sets from MNIST, on any device.
 
     The first 50,000 images of MNIST's training set are for training, its last 10,000 for validation, and its
     test set is for testing. (Of other data in MNIST's form, the first 5/6.)
@@ -80,7 +52,7 @@ class MnistLargeScale:
         self,
         root: Path | str | None = None,
         *,
-        mnist: Mnist | None = None,
+        mnist: TrainAndTest | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
         self.mnist = load_mnist(root) if mnist is None else mnist
@@ -88,30 +60,47 @@ class MnistLargeScale:
 
     def count(self, split: Split) -> int:
         """How many images a split has."""
-        return len(self._split(LargeScaleSpec(split))[1])
+        return len(self._split(split, 0)[1])
 
-    def make(self, spec: LargeScaleSpec) -> ImageSet:
-        images, labels, uniform = self._split(spec)
-        low, high = spec.range
+    def make(
+        self,
+        split: Split,
+        scale: Scale = 1.0,
+        seed: int = 0,
+        samples: int | None = None,
+        size: int = SIZE,
+    ) -> ImageSet:
+        """A split of MNIST, at one scale or log-uniform in a range, whole or a balanced subset of it.
+
+        `seed` draws the scales of a range and the subset. Subsets of one seed are nested: a smaller one is
+        the beginning of a larger one, image by image and with the same scales.
+        """
+        require_one_of(Split, split=split)
+        low, high = scale if isinstance(scale, tuple) else (scale, scale)
+        if not 0 < low <= high < math.inf:
+            raise ValueError(f"scale must be positive, or a range (low, high); got {scale}")
+        if samples is not None and samples < 1:
+            raise ValueError(f"samples must be at least 1, or None for all; got {samples}")
+        images, labels, uniform = self._split(split, seed)
         scales = low * (high / low) ** uniform  # uniform on a logarithmic scale
-        if spec.samples is not None:
-            chosen = balanced_subset(labels, spec.samples, spec.seed)
+        if samples is not None:
+            chosen = balanced_subset(labels, samples, seed)
             images, labels, scales = images[chosen], labels[chosen], scales[chosen]
         images = images.to(self.device)
-        made = large_scale(images, low if low == high else scales, spec.size)
+        made = large_scale(images, low if low == high else scales, size)
         return ImageSet(made, labels.to(self.device), scales.to(self.device))
 
-    def _split(self, spec: LargeScaleSpec) -> tuple[Tensor, Tensor, Tensor]:
+    def _split(self, split: Split, seed: int) -> tuple[Tensor, Tensor, Tensor]:
         """Images, labels, and each image's draw in [0, 1), set by its place in MNIST and by the seed."""
         first, count = len(self.mnist.train_images) * 5 // 6, len(self.mnist.train_images)
         draws = torch.rand(
             count + len(self.mnist.test_images),
-            generator=torch.Generator().manual_seed(spec.seed),
+            generator=torch.Generator().manual_seed(seed),
             dtype=torch.float64,
         )
-        if spec.split == "test":
+        if split == "test":
             return self.mnist.test_images, self.mnist.test_labels, draws[count:]
-        part = slice(0, first) if spec.split == "train" else slice(first, count)
+        part = slice(0, first) if split == "train" else slice(first, count)
         return self.mnist.train_images[part], self.mnist.train_labels[part], draws[part]
 
 

@@ -12,7 +12,6 @@ camera would have seen at another distance. That is what the paper tests here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -20,63 +19,53 @@ from torch import Tensor
 
 from scalechannels.data.image_set import ImageSet, Split, require_one_of
 from scalechannels.data.rescale import as_scales, rescale
-from scalechannels.data.sources import Cifar10, load_cifar10
+from scalechannels.data.sources import TrainAndTest, load_cifar10
 
 SMALLEST, LARGEST = 0.5, 2.0
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 VALIDATION = 10_000
 
 
-@dataclass(frozen=True)
-class RescaledCifar10Spec:
-    """Which set: all 50,000 training images or, with `hold_out`, their first 40,000 and their last 10,000.
-
-    The paper chose its schedule with the last 10,000 held out and trained on all.
-    """
-
-    split: Split
-    factor: float = 1.0
-    hold_out: bool = False
-
-    def __post_init__(self) -> None:
-        require_one_of(Split, split=self.split)
-        if self.split == "validation" and not self.hold_out:
-            raise ValueError(
-                "validation images exist with hold_out=True only: without, they are training images"
-            )
-        if not SMALLEST <= self.factor <= LARGEST:
-            raise ValueError(f"factor must be from {SMALLEST} to {LARGEST}; got {self.factor}")
-
-
 class RescaledCifar10:
-    """Makes the sets that a `RescaledCifar10Spec` names, on any device."""
+    """Makes sets from CIFAR-10, on any device."""
 
     def __init__(
         self,
         root: Path | str | None = None,
         *,
-        cifar10: Cifar10 | None = None,
+        cifar10: TrainAndTest | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
         self.cifar10 = load_cifar10(root) if cifar10 is None else cifar10
         self.device = torch.device(device)
 
-    def make(self, spec: RescaledCifar10Spec) -> ImageSet:
-        """Images with values from 0 to 1."""
+    def make(self, split: Split, factor: float = 1.0, *, hold_out: bool = False) -> ImageSet:
+        """Images with values from 0 to 1.
+
+        All 50,000 training images or, with `hold_out`, their first 40,000 for training and their last 10,000
+        for validation: the paper chose its schedule with these held out, and trained on all.
+        """
+        require_one_of(Split, split=split)
+        if split == "validation" and not hold_out:
+            raise ValueError(
+                "validation images exist with hold_out=True only: without, they are training images"
+            )
+        if not SMALLEST <= factor <= LARGEST:
+            raise ValueError(f"factor must be from {SMALLEST} to {LARGEST}; got {factor}")
         data = self.cifar10
-        if spec.split == "test":
+        if split == "test":
             images, labels = data.test_images, data.test_labels
         else:
-            held = VALIDATION if spec.hold_out else 0
+            held = VALIDATION if hold_out else 0
             if held >= len(data.train_images):
                 raise ValueError(
                     f"{held} validation images leave none of {len(data.train_images)} for training"
                 )
             first = len(data.train_images) - held
-            part = slice(0, first) if spec.split == "train" else slice(first, None)
+            part = slice(0, first) if split == "train" else slice(first, None)
             images, labels = data.train_images[part], data.train_labels[part]
-        made = rescale_cifar10(images.to(self.device), spec.factor)
-        scales = torch.full((len(made),), spec.factor, dtype=torch.float64, device=self.device)
+        made = rescale_cifar10(images.to(self.device), factor)
+        scales = torch.full((len(made),), factor, dtype=torch.float64, device=self.device)
         return ImageSet(made, labels.to(self.device), scales)
 
 

@@ -37,18 +37,13 @@ class DataNotFoundError(OSError):
     """No way to the data worked; the message lists what was tried and every way to provide it."""
 
 
-class Mnist(NamedTuple):
-    train_images: Tensor  # (60000, 28, 28) uint8
-    train_labels: Tensor  # (60000,) int64
-    test_images: Tensor  # (10000, 28, 28) uint8
-    test_labels: Tensor  # (10000,) int64
+class TrainAndTest(NamedTuple):
+    """Images of bytes and their classes: of MNIST (N, 28, 28), of CIFAR-10 (N, 3, 32, 32)."""
 
-
-class Cifar10(NamedTuple):
-    train_images: Tensor  # (50000, 3, 32, 32) uint8
-    train_labels: Tensor  # (50000,) int64
-    test_images: Tensor  # (10000, 3, 32, 32) uint8
-    test_labels: Tensor  # (10000,) int64
+    train_images: Tensor  # 60,000 of MNIST, 50,000 of CIFAR-10
+    train_labels: Tensor  # (N,) int64
+    test_images: Tensor  # 10,000
+    test_labels: Tensor
 
 
 @dataclass(frozen=True)
@@ -82,9 +77,9 @@ class Fetched(NamedTuple):
     contents: Contents
 
 
-def load_mnist(root: Path | str | None = None) -> Mnist:
+def load_mnist(root: Path | str | None = None) -> TrainAndTest:
     contents = fetch(MNIST, root).contents
-    return Mnist(
+    return TrainAndTest(
         read_idx(contents["train-images-idx3-ubyte"], dimensions=3),
         read_idx(contents["train-labels-idx1-ubyte"], dimensions=1).long(),
         read_idx(contents["t10k-images-idx3-ubyte"], dimensions=3),
@@ -92,13 +87,13 @@ def load_mnist(root: Path | str | None = None) -> Mnist:
     )
 
 
-def load_cifar10(root: Path | str | None = None) -> Cifar10:
+def load_cifar10(root: Path | str | None = None) -> TrainAndTest:
     content = fetch(CIFAR10, root).contents["cifar10.bin"]
     records = torch.frombuffer(bytearray(content), dtype=torch.uint8).view(-1, 1 + 3 * 32 * 32)
     labels = records[:, 0].long()
     images = records[:, 1:].reshape(-1, 3, 32, 32)  # the publisher's order: channels, rows, columns
     first = len(records) * 5 // 6  # 50,000
-    return Cifar10(images[:first], labels[:first], images[first:], labels[first:])
+    return TrainAndTest(images[:first], labels[:first], images[first:], labels[first:])
 
 
 def fetch(source: Source, root: Path | str | None = None) -> Fetched:

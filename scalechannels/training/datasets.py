@@ -73,17 +73,17 @@ class MnistData:
     test_sizes: tuple[float, ...] = MNIST_SIZES
 
     def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:
-        from scalechannels.data.mnist_large_scale import LargeScaleSpec, MnistLargeScale
+        from scalechannels.data.mnist_large_scale import MnistLargeScale
 
-        self.config, self.maker, self.spec = config, MnistLargeScale(root, device=device), LargeScaleSpec
+        self.config, self.maker = config, MnistLargeScale(root, device=device)
 
     def training(self, draw: int = 0) -> ImageSet:
         config = self.config
         seed = config.seed + draw * NEXT_DRAW  # other samples, too: redraw is for all of them
-        return self.maker.make(self.spec("train", config.scale, seed, config.samples))
+        return self.maker.make("train", config.scale, seed, config.samples)
 
     def testing(self, size: Size, split: EvaluationSplit) -> ImageSet:
-        return self.maker.make(self.spec(split, size, self.config.seed))
+        return self.maker.make(split, size, self.config.seed)
 
 
 class CifarData:
@@ -92,18 +92,18 @@ class CifarData:
     test_sizes: tuple[float, ...] = CIFAR_SIZES
 
     def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:
-        from scalechannels.data.rescaled_cifar10 import CLASSES, RescaledCifar10, RescaledCifar10Spec
+        from scalechannels.data.rescaled_cifar10 import CLASSES, RescaledCifar10
 
         self.classes: tuple[str, ...] = CLASSES
-        self.config, self.maker, self.spec = config, RescaledCifar10(root, device=device), RescaledCifar10Spec
+        self.config, self.maker = config, RescaledCifar10(root, device=device)
 
     def training(self, draw: int = 0) -> ImageSet:
-        return self.maker.make(self.spec("train", hold_out=self.config.hold_out))
+        return self.maker.make("train", hold_out=self.config.hold_out)
 
     def testing(self, size: Size, split: EvaluationSplit) -> ImageSet:
         if isinstance(size, tuple):
             raise ValueError(f"rescaled CIFAR-10 is tested at single sizes, got the range {size}")
-        return self.maker.make(self.spec(split, size, hold_out=self.config.hold_out))
+        return self.maker.make(split, size, hold_out=self.config.hold_out)
 
 
 def _kind(config: DataConfig) -> Any:

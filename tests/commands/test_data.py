@@ -11,7 +11,7 @@ from helpers.command_line import run as run_command
 from PIL import Image
 
 from scalechannels.data import mnist_large_scale, rescaled_cifar10, show, sources
-from scalechannels.data.sources import Cifar10, Mnist
+from scalechannels.data.sources import TrainAndTest
 
 
 def run(*words: object) -> int:
@@ -31,7 +31,10 @@ def small_data(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = torch.arange(60) % 10
     digits = torch.randint(0, 256, (60, 28, 28), generator=generator, dtype=torch.uint8)
     photos = torch.randint(0, 256, (60, 3, 32, 32), generator=generator, dtype=torch.uint8)
-    mnist, cifar10 = Mnist(digits, labels, digits, labels), Cifar10(photos, labels, photos, labels)
+    mnist, cifar10 = (
+        TrainAndTest(digits, labels, digits, labels),
+        TrainAndTest(photos, labels, photos, labels),
+    )
     for module in (show, mnist_large_scale):
         monkeypatch.setattr(module, "load_mnist", lambda root: mnist)
     for module in (show, rescaled_cifar10):

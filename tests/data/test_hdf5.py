@@ -16,17 +16,17 @@ import torch
 from scalechannels.data import hdf5
 from scalechannels.data.hdf5 import make_files, name_of_test_file, name_of_training_file, read, write
 from scalechannels.data.image_set import ImageSet
-from scalechannels.data.mnist_large_scale import TRAINING_SCALES, LargeScaleSpec, MnistLargeScale
+from scalechannels.data.mnist_large_scale import TRAINING_SCALES, MnistLargeScale
 from scalechannels.data.sizes import MNIST_SIZES
-from scalechannels.data.sources import Mnist
+from scalechannels.data.sources import TrainAndTest
 
 
-def small_mnist(train: int = 120, test: int = 100) -> Mnist:
+def small_mnist(train: int = 120, test: int = 100) -> TrainAndTest:
     random = torch.Generator().manual_seed(0)
     images = torch.zeros(train + test, 28, 28, dtype=torch.uint8)
     images[:, 6:22, 6:22] = torch.randint(0, 256, (train + test, 16, 16), generator=random, dtype=torch.uint8)
     labels = torch.arange(train + test) % 10
-    return Mnist(images[:train], labels[:train], images[train:], labels[train:])
+    return TrainAndTest(images[:train], labels[:train], images[train:], labels[train:])
 
 
 def image_set(count: int = 3, size: int = 16, seed: int = 0) -> ImageSet:
@@ -59,14 +59,14 @@ def test_a_hundred_images_of_all_sets_load_back_equal(tmp_path: Path) -> None:
     names += [name_of_test_file(scale, 100) for scale in MNIST_SIZES]
     assert [path.name for path in paths] == names
     for path, scale in zip(paths, [*TRAINING_SCALES, *MNIST_SIZES], strict=True):
-        test = maker.make(LargeScaleSpec("test", scale))
+        test = maker.make("test", scale)
         found = read(path)
         assert found["test"].images.equal(test.images)
         assert found["test"].labels.equal(test.labels)
     for path in (paths[0], paths[3]):
         scale = TRAINING_SCALES[paths.index(path)]
         for split in ("train", "validation"):
-            assert read(path)[split].images.equal(maker.make(LargeScaleSpec(split, scale)).images)
+            assert read(path)[split].images.equal(maker.make(split, scale).images)
     with h5py.File(paths[0]) as file:
         assert sorted(file) == ["x_test", "x_train", "x_val", "y_test", "y_train", "y_val"]
         assert file["x_train"].shape == (100, 112, 112, 1)
@@ -149,12 +149,12 @@ CHILD = """
 import json, os, sys, time
 import torch
 from scalechannels.data.hdf5 import make_files
-from scalechannels.data.mnist_large_scale import MnistLargeScale
-from scalechannels.data.sources import Mnist
+from scalechannels.data.mnist_large_scale import TrainAndTestLargeScale
+from scalechannels.data.sources import TrainAndTest
 flush = os.fsync
 os.fsync = lambda descriptor: (time.sleep(0.05), flush(descriptor))
 images = torch.arange(12 * 784).remainder(251).to(torch.uint8).view(12, 28, 28)
-maker = MnistLargeScale(mnist=Mnist(images, torch.arange(12), images[:5], torch.arange(5)))
+maker = MnistLargeScale(mnist=TrainAndTest(images, torch.arange(12), images[:5], torch.arange(5)))
 print("ready", flush=True)
 make_files(maker, sys.argv[1], training_scales=[1.0, 2.0], test_scales=[1.0, 2.0, 4.0])
 print("done", flush=True)

@@ -14,7 +14,6 @@ from torch.utils.data import DataLoader
 from scalechannels.data.mnist_large_scale import (
     BACKGROUND,
     TRAINING_SCALES,
-    LargeScaleSpec,
     MnistLargeScale,
     _fill,
     balanced_subset,
@@ -23,7 +22,7 @@ from scalechannels.data.mnist_large_scale import (
 )
 from scalechannels.data.rescale import rescaling_matrices
 from scalechannels.data.sizes import MNIST_SIZES
-from scalechannels.data.sources import Mnist
+from scalechannels.data.sources import TrainAndTest
 from scalechannels.scale_space import discrete_gaussian_kernel
 
 
@@ -41,10 +40,10 @@ def digits(count: int, seed: int = 0) -> torch.Tensor:
     return torch.from_numpy(images.clip(0, 255).astype(np.uint8))
 
 
-def small_mnist(train: int = 60, test: int = 20) -> Mnist:
+def small_mnist(train: int = 60, test: int = 20) -> TrainAndTest:
     labels = torch.randint(0, 10, (train + test,), generator=torch.Generator().manual_seed(1))
     images = digits(train + test)
-    return Mnist(images[:train], labels[:train], images[train:], labels[train:])
+    return TrainAndTest(images[:train], labels[:train], images[train:], labels[train:])
 
 
 def keys(x: float) -> float:
@@ -269,7 +268,7 @@ def test_the_splits_are_the_first_the_last_and_the_test_images() -> None:
         "test": (mnist.test_images, mnist.test_labels),
     }
     for split, (images, labels) in expected.items():
-        made = maker.make(LargeScaleSpec(split))  # type: ignore[arg-type]
+        made = maker.make(split)  # type: ignore[arg-type]
         assert made.images.equal(large_scale(images, 1.0))
         assert made.labels.equal(labels)
         assert made.scales.eq(1).all()
@@ -278,16 +277,16 @@ def test_the_splits_are_the_first_the_last_and_the_test_images() -> None:
 
 def test_scales_of_a_range_are_log_uniform_and_follow_the_seed() -> None:
     mnist = small_mnist()
-    many = Mnist(*(field.repeat(100, *(1,) * (field.ndim - 1)) for field in mnist))
+    many = TrainAndTest(*(field.repeat(100, *(1,) * (field.ndim - 1)) for field in mnist))
     maker = MnistLargeScale(mnist=many)
-    scales = maker.make(LargeScaleSpec("test", (1.0, 4.0), size=1)).scales
+    scales = maker.make("test", (1.0, 4.0), size=1).scales
     assert 1 <= scales.min() < 1.01
     assert 3.96 < scales.max() <= 4
     # Log-uniform has its median at 2, uniform would have it at 2.5.
     assert scales.median().item() == pytest.approx(2, abs=0.1)
-    again = maker.make(LargeScaleSpec("test", (1.0, 4.0), size=1)).scales
-    other = maker.make(LargeScaleSpec("test", (1.0, 4.0), seed=1, size=1)).scales
-    train = maker.make(LargeScaleSpec("train", (1.0, 4.0), size=1)).scales
+    again = maker.make("test", (1.0, 4.0), size=1).scales
+    other = maker.make("test", (1.0, 4.0), seed=1, size=1).scales
+    train = maker.make("train", (1.0, 4.0), size=1).scales
     assert scales.equal(again)
     assert not scales.equal(other)
     assert not scales.equal(train[: len(scales)])
@@ -295,7 +294,7 @@ def test_scales_of_a_range_are_log_uniform_and_follow_the_seed() -> None:
 
 def test_a_set_of_a_range_has_each_image_at_its_scale() -> None:
     maker = MnistLargeScale(mnist=small_mnist())
-    made = maker.make(LargeScaleSpec("validation", (1.0, 4.0)))
+    made = maker.make("validation", (1.0, 4.0))
     expected = large_scale(maker.mnist.train_images[50:], made.scales)
     assert made.images.equal(expected)
 
@@ -317,15 +316,15 @@ def test_subsets_are_balanced_and_nested() -> None:
 
 def test_subsets_keep_the_scales_of_their_images() -> None:
     maker = MnistLargeScale(mnist=small_mnist())
-    large = maker.make(LargeScaleSpec("train", (1.0, 4.0), samples=20))
-    small = maker.make(LargeScaleSpec("train", (1.0, 4.0), samples=10))
+    large = maker.make("train", (1.0, 4.0), samples=20)
+    small = maker.make("train", (1.0, 4.0), samples=10)
     assert small.scales.equal(large.scales[:10])
     assert small.labels.equal(large.labels[:10])
     torch.testing.assert_close(small.images, large.images[:10], atol=1e-4, rtol=0)
 
 
 def test_as_a_dataset() -> None:
-    made = MnistLargeScale(mnist=small_mnist()).make(LargeScaleSpec("test", 2.0))
+    made = MnistLargeScale(mnist=small_mnist()).make("test", 2.0)
     images, labels = next(iter(DataLoader(made.dataset(), batch_size=8)))
     assert images.equal(made.images[:8])
     assert labels.equal(made.labels[:8])
@@ -345,7 +344,7 @@ def test_as_a_dataset() -> None:
 )
 def test_what_is_no_set(arguments: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        LargeScaleSpec(**arguments)
+        MnistLargeScale(mnist=small_mnist()).make(**arguments)
 
 
 def test_bad_images() -> None:

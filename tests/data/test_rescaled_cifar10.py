@@ -10,11 +10,10 @@ from scalechannels.data import rescaled_cifar10
 from scalechannels.data.rescale import rescale
 from scalechannels.data.rescaled_cifar10 import (
     RescaledCifar10,
-    RescaledCifar10Spec,
     rescale_cifar10,
 )
 from scalechannels.data.sizes import CIFAR_SIZES
-from scalechannels.data.sources import Cifar10
+from scalechannels.data.sources import TrainAndTest
 
 
 def pictures(count: int, seed: int = 0) -> torch.Tensor:
@@ -122,12 +121,12 @@ def test_one_factor_each_in_any_chunk() -> None:
 def test_the_splits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rescaled_cifar10, "VALIDATION", 4)
     images, labels = pictures(18), torch.arange(18) % 10
-    maker = RescaledCifar10(cifar10=Cifar10(images[:15], labels[:15], images[15:], labels[15:]))
-    whole = maker.make(RescaledCifar10Spec("train"))
+    maker = RescaledCifar10(cifar10=TrainAndTest(images[:15], labels[:15], images[15:], labels[15:]))
+    whole = maker.make("train")
     assert whole.images.equal(images[:15] / 255)
-    assert maker.make(RescaledCifar10Spec("train", hold_out=True)).images.equal(images[:11] / 255)
-    assert maker.make(RescaledCifar10Spec("validation", hold_out=True)).labels.equal(labels[11:15])
-    test = maker.make(RescaledCifar10Spec("test", 0.5))
+    assert maker.make("train", hold_out=True).images.equal(images[:11] / 255)
+    assert maker.make("validation", hold_out=True).labels.equal(labels[11:15])
+    test = maker.make("test", 0.5)
     assert test.images.equal(rescale_cifar10(images[15:], 0.5))
     assert test.labels.equal(labels[15:])
     assert test.scales.eq(0.5).all()
@@ -143,5 +142,7 @@ def test_the_splits(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_is_no_set(arguments: dict, message: str) -> None:
+    images, labels = pictures(2), torch.arange(2)
+    maker = RescaledCifar10(cifar10=TrainAndTest(images, labels, images, labels))
     with pytest.raises(ValueError, match=message):
-        RescaledCifar10Spec(**arguments)
+        maker.make(**arguments)

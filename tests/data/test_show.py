@@ -10,7 +10,7 @@ from PIL import Image
 from scalechannels.data import rescaled_cifar10, show
 from scalechannels.data.folder import image_folder
 from scalechannels.data.scenes import Scene, scene
-from scalechannels.data.sources import Cifar10, Mnist
+from scalechannels.data.sources import TrainAndTest
 
 
 def pixels(path: Path) -> np.ndarray:
@@ -98,7 +98,7 @@ def test_mnist_large_scale_in_the_order_of_classes(tmp_path: Path, monkeypatch: 
     images = torch.zeros(20, 28, 28, dtype=torch.uint8)
     for index, label in enumerate(labels.tolist()):
         images[index, 4 : 6 + 2 * label, 4:24] = 255  # the larger the class the higher the block
-    monkeypatch.setattr(show, "load_mnist", lambda root: Mnist(images, labels, images, labels))
+    monkeypatch.setattr(show, "load_mnist", lambda root: TrainAndTest(images, labels, images, labels))
     sheet = pixels(show.show_mnist_large_scale(tmp_path / "m.png"))
     column = sheet[54:, 28:, 0][:, 12 * 114 + 56]  # size 4, the middle of each image
     inked = [int((column[row * 114 : row * 114 + 112] > 128).sum()) for row in range(10)]
@@ -112,7 +112,7 @@ def test_cifar10_in_colour_and_in_the_order_of_classes(
     labels = torch.arange(10).flip(0)
     images = torch.zeros(10, 3, 32, 32, dtype=torch.uint8)
     images[:, 0] = (labels * 25).view(10, 1, 1)
-    monkeypatch.setattr(show, "load_cifar10", lambda root: Cifar10(images, labels, images, labels))
+    monkeypatch.setattr(show, "load_cifar10", lambda root: TrainAndTest(images, labels, images, labels))
     sheet = pixels(show.show_cifar10(tmp_path / "c.png"))
     left = round(22 + 6.2 * max(map(len, rescaled_cifar10.CLASSES)))
     for label in range(10):

@@ -31,6 +31,6 @@ def cifar(monkeypatch) -> None:
         256, (20, 3, 32, 32), generator=torch.Generator().manual_seed(0), dtype=torch.uint8
     )
     labels = torch.arange(20) % 10
-    made = rescaled_cifar10.Cifar10(pictures, labels, pictures, labels)
+    made = rescaled_cifar10.TrainAndTest(pictures, labels, pictures, labels)
     monkeypatch.setattr(rescaled_cifar10, "load_cifar10", lambda root: made)
     monkeypatch.setattr(build, "RESIDUAL_FEATURES", 2)

@@ -48,18 +48,18 @@ def test_the_same_digits_are_tested_at_every_size() -> None:
 
 def test_mnist_is_made_by_its_recipe(monkeypatch) -> None:
     from scalechannels.data import mnist_large_scale as large
-    from scalechannels.data.sources import Mnist
+    from scalechannels.data.sources import TrainAndTest
 
     draw = np.random.default_rng(0)
     pictures = torch.from_numpy(draw.integers(0, 256, (120, 28, 28), dtype=np.uint8))
     labels = torch.arange(120) % 10
-    monkeypatch.setattr(large, "load_mnist", lambda root: Mnist(pictures, labels, pictures, labels))
+    monkeypatch.setattr(large, "load_mnist", lambda root: TrainAndTest(pictures, labels, pictures, labels))
     config = DataConfig("mnist", sizes=(2.0,), samples=20, seed=1)
     data = open_data(config)
-    expected = large.MnistLargeScale(mnist=Mnist(pictures, labels, pictures, labels))
-    made = expected.make(large.LargeScaleSpec("train", 2.0, 1, 20))
+    expected = large.MnistLargeScale(mnist=TrainAndTest(pictures, labels, pictures, labels))
+    made = expected.make("train", 2.0, 1, 20)
     assert torch.equal(data.training().images, made.images)
-    made = expected.make(large.LargeScaleSpec("validation", 4.0, 1))
+    made = expected.make("validation", 4.0, 1)
     assert torch.equal(data.testing(4.0, "validation").images, made.images)
     assert data.test_sizes == MNIST_SIZES
 
@@ -71,7 +71,7 @@ def test_cifar_is_tested_at_its_own_sizes(monkeypatch) -> None:
     pictures = torch.randint(0, 256, (20, 3, 32, 32), generator=draw, dtype=torch.uint8)
     labels = torch.arange(20) % 10
     monkeypatch.setattr(
-        rescaled, "load_cifar10", lambda root: rescaled.Cifar10(pictures, labels, pictures, labels)
+        rescaled, "load_cifar10", lambda root: rescaled.TrainAndTest(pictures, labels, pictures, labels)
     )
     data = open_data(DataConfig("cifar10"))
     assert data.training().images.shape == (20, 3, 32, 32)
