@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple
 
 import torch
@@ -62,6 +63,10 @@ class Peaks(NamedTuple):
     channels: Tensor  # (N,) int64, places in the grid
     logits: Tensor  # (N, K)
 
+    def at(self, chosen: Tensor) -> Peaks:
+        """Those of some indices, or where a mask is true."""
+        return Peaks(*(part[chosen] for part in self))
+
 
 class Detector:
     """Finds the objects of a network's classes in images of any size.
@@ -85,9 +90,8 @@ class Detector:
         if not 0 <= threshold < 1:
             raise ValueError(f"the threshold must be a probability from 0 to below 1; got {threshold}")
         self.dense = DenseNetwork(network, tile=tile)
-        if background is not None:
-            background = _class(background)
-        self.network, self.background, self.threshold = network, background, threshold
+        self.background = None if background is None else _class(background)
+        self.network, self.threshold = network, threshold
         classes = getattr(network.backbone, "classes", None)
         if isinstance(network.backbone, Backbone) and isinstance(classes, int):  # of others, the first look
             self._require_background(classes)
@@ -101,15 +105,11 @@ class Detector:
     def peaks(self, image: Tensor) -> Peaks:
         """Every peak above the threshold, tile by tile; those of one object are not yet brought together."""
         self._require_image(image)
-        H, W = image.shape[1:]
         tile = self.dense.tile
-        return _together(
-            [
-                self._peaks_of_tile(image, (top, min(top + tile, H)), (left, min(left + tile, W)))
-                for top in range(0, H, tile)
-                for left in range(0, W, tile)
-            ]
+        rows, columns = (
+            [(first, min(first + tile, side)) for first in range(0, side, tile)] for side in image.shape[1:]
         )
+        return _together([self._peaks_of_tile(image, *place) for place in product(rows, columns)])
 
     @torch.no_grad()
     def at_interest_points(self, image: Tensor, *, threshold: float = 0.2) -> list[Detection]:
@@ -133,9 +133,8 @@ class Detector:
         near = ((points.sigmas / (BLOB * n)).log2()[:, None] - octaves).abs() <= NEAR  # (N, S)
         point, channel = near.nonzero().unbind(1)
         centres = points.centres[point]
-        logits = self._look(image, centres, channel)
-        peaks = Peaks(centres, octaves.exp2()[channel], channel, logits)
-        return self._detections(self._climb(image, _best_of_each(peaks, point, self._objectness)))
+        peaks = Peaks(centres, octaves.exp2()[channel], channel, self._look(image, centres, channel))
+        return self._detections(self._climb(image, self._best_of_each(peaks, point)))
 
     def _require_background(self, classes: int) -> None:
         if self.background is not None and self.background >= classes:
@@ -162,13 +161,12 @@ class Detector:
             image, (rows[0] - halo, rows[1] - 1 + halo), (columns[0] - halo, columns[1] - 1 + halo)
         )
         scores = [one._replace(logits=self._objectness(one.logits)[..., None]) for one in maps]
-        found = [self._peaks_of_channel(index, maps[index], scores) for index in range(len(maps))]
-        peaks = _together(found)
+        peaks = _together([self._peaks_of_channel(index, own, scores) for index, own in enumerate(maps)])
         inside = torch.ones(len(peaks.sigmas), dtype=torch.bool, device=image.device)
         for axis, ((first, last), size) in enumerate(((rows, H), (columns, W))):
             at = peaks.centres[:, axis]
             inside &= (at >= (first if first > 0 else -math.inf)) & (at < (last if last < size else math.inf))
-        return Peaks(*(part[inside] for part in peaks))
+        return peaks.at(inside)
 
     def _peaks_of_channel(self, index: int, own: ChannelMap, scores: Sequence[ChannelMap]) -> Peaks:
         """Lattice points that are above their neighbours in position and scale."""
@@ -179,11 +177,8 @@ class Detector:
         peak = (score >= around) & (score > self._least)
         row, column = peak.nonzero().unbind(1)
         here = score[row, column]
-        beside = [
-            _at_points(scores[k], rows[row], columns[column])
-            for k in (index - 1, index + 1)
-            if 0 <= k < len(scores)
-        ]
+        neighbours = [scores[k] for k in (index - 1, index + 1) if 0 <= k < len(scores)]
+        beside = [_at_points(one, rows[row], columns[column]) for one in neighbours]
         kept = torch.ones_like(here, dtype=torch.bool)
         for _, highest in beside:
             kept &= here >= highest
@@ -226,8 +221,7 @@ class Detector:
         steps = [(r, c, 0) for r in (-1, 0, 1) for c in (-1, 0, 1)] + [(0, 0, -1), (0, 0, 1)]
         moves = torch.tensor(steps, device=device)  # (11, 3)
         grid = torch.tensor(self.network.grid.factors, dtype=torch.float64, device=device)
-        keep = self._objectness(peaks.logits) > HOPELESS
-        peaks = Peaks(*(part[keep] for part in peaks))
+        peaks = peaks.at(self._objectness(peaks.logits) > HOPELESS)
         for _ in range(ROUNDS):
             if len(peaks.sigmas) == 0:
                 break
@@ -237,12 +231,18 @@ class Detector:
             sigmas = grid[channels]
             centres = peaks.centres[own] + self.dense.stride / 2 * sigmas[:, None] * move[:, :2]
             tried = Peaks(centres, sigmas, channels, self._look(image, centres, channels))
-            before = peaks
-            peaks = _best_of_each(tried, own, self._objectness)
+            before, peaks = peaks, self._best_of_each(tried, own)
             if torch.equal(before.centres, peaks.centres) and torch.equal(before.channels, peaks.channels):
                 break
-        keep = self._objectness(peaks.logits) > self._least
-        return Peaks(*(part[keep] for part in peaks))
+        return peaks.at(self._objectness(peaks.logits) > self._least)
+
+    def _best_of_each(self, peaks: Peaks, group: Tensor) -> Peaks:
+        """The best peak of every group; groups are numbered in ascending order."""
+        order = self._objectness(peaks.logits).argsort(descending=True, stable=True)
+        order = order[group[order].argsort(stable=True)]  # by group, the best first
+        first = torch.ones_like(order, dtype=torch.bool)
+        first[1:] = group[order][1:] != group[order][:-1]
+        return peaks.at(order[first])
 
     @property
     def _least(self) -> float:
@@ -313,14 +313,3 @@ def _at_points(scores: ChannelMap, rows: Tensor, columns: Tensor) -> tuple[Tenso
 
 def _together(parts: Sequence[Peaks]) -> Peaks:
     return Peaks(*(torch.cat(values) for values in zip(*parts, strict=True)))
-
-
-def _best_of_each(peaks: Peaks, group: Tensor, score: Callable[[Tensor], Tensor]) -> Peaks:
-    """The best peak of every group; groups are numbered in ascending order."""
-    values = score(peaks.logits)
-    order = values.argsort(descending=True, stable=True)
-    order = order[group[order].argsort(stable=True)]  # by group, the best first
-    first = torch.ones_like(order, dtype=torch.bool)
-    first[1:] = group[order][1:] != group[order][:-1]
-    chosen = order[first]
-    return Peaks(*(part[chosen] for part in peaks))

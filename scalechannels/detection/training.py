@@ -28,7 +28,7 @@ from scalechannels.data.mnist_large_scale import large_scale
 from scalechannels.data.pictures import as_shown
 from scalechannels.data.sources import load_mnist
 from scalechannels.data.strokes import BOX, strokes
-from scalechannels.detection.training_windows import PITCH, Digits, Looking, canvases, windows
+from scalechannels.detection.training_windows import PITCH, Digits, canvases, windows
 from scalechannels.files import write_text
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pooling import MaxOverScales
@@ -95,8 +95,7 @@ def train(
             images, targets = whole_images(digits, generator)
         else:
             made = canvases(digits, CANVASES, generator)
-            looking: Looking = "all scales" if kind == "detector" else "one scale"
-            images, targets = windows(made, EACH, CLASSES, generator, looking)
+            images, targets = windows(made, EACH, CLASSES, generator, one_scale=kind == "pyramid")
         optimiser.zero_grad(set_to_none=True)
         loss = F.cross_entropy(model(images), targets)
         loss.backward()

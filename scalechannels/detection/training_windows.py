@@ -9,18 +9,15 @@ score peak in scale and in place.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from scalechannels.data.image_set import require_one_of
 from scalechannels.data.pictures import BACKGROUND
 from scalechannels.data.strokes import BOX
 from scalechannels.sampling import grid_lattice
-
-Looking = Literal["all scales", "one scale"]
 
 CELLS, PITCH = 5, 36  # a canvas has 5x5 places of 36 pixels, each with at most one digit of 28
 SIDE = CELLS * PITCH
@@ -98,17 +95,16 @@ def softened(images: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def windows(
-    made: Canvases, each: int, classes: int, generator: torch.Generator, looking: Looking = "all scales"
+    made: Canvases, each: int, classes: int, generator: torch.Generator, one_scale: bool = False
 ) -> Windows:
     """`each` windows onto every canvas, and what they show: an object as far as they overlap one.
 
     A window's target is its digit's class if their boxes overlap by an IoU of 0.72 or more, the background up
-    to 0.45, and a mixture in between. looking: "one scale" has windows of scale 1 alone, as a plain CNN that
-    slides over an image is trained.
+    to 0.45, and a mixture in between. one_scale: all windows have scale 1, as a plain CNN that slides over an
+    image is trained.
     """
-    require_one_of(Looking, looking=looking)
     centres, octaves = look(made, each, generator)
-    if looking == "one scale":
+    if one_scale:
         octaves = torch.zeros_like(octaves)
     sigma = 2.0**octaves  # (B, M)
     steps = torch.arange(BOX) - (BOX - 1) / 2

@@ -88,12 +88,10 @@ def test_the_pyramids_windows_have_one_scale(digits: Digits, monkeypatch: pytest
     monkeypatch.setattr(
         detector_windows, "overlaps", lambda c, sigma, m: (scales.append(sigma), original(c, sigma, m))[1]
     )
-    windows(made, 20, CLASSES, seeded(), "one scale")
+    windows(made, 20, CLASSES, seeded(), one_scale=True)
     assert bool((scales[0] == 1).all())
     windows(made, 20, CLASSES, seeded())
     assert scales[1].min() < 0.7 < 1.4 < scales[1].max()
-    with pytest.raises(ValueError, match=r"looking must be one of .*; got 'scales'"):
-        windows(made, 20, CLASSES, seeded(), "scales")
 
 
 def test_whole_images_hold_one_digit_or_none(digits: Digits) -> None:
