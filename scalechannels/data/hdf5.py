@@ -8,7 +8,7 @@ the sample axis: (112, 112, 1). `write` does the same, and `read` takes either f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +23,14 @@ from scalechannels.files import atomic_path, locked
 KEYS: Mapping[Split, str] = {"train": "train", "validation": "val", "test": "test"}
 
 
-def name_of_training_file(
-    scale: Scale, counts: Sequence[int] = (50_000, 10_000, 10_000), size: int = SIZE
-) -> str:
-    """The published name of the file with training, validation and test images at this scale or range."""
-    train, validation, test = counts
-    return (
-        f"mnist_large_scale_tr{train}_vl{validation}_te{test}_outsize{size}-{size}"
-        f"_sctr{_scale_name(scale)}_scte{_scale_name(scale)}.h5"
-    )
-
-
-def name_of_test_file(scale: Scale, count: int = 10_000, size: int = SIZE) -> str:
-    """The published name of the file with test images only."""
-    return f"mnist_large_scale_te{count}_outsize{size}-{size}_scte{_scale_name(scale)}.h5"
+def file_name(scale: Scale, counts: Mapping[Split, int], size: int = SIZE) -> str:
+    """The published name of the file with so many images of each split, or of the test split alone."""
+    short = {"train": "tr", "validation": "vl", "test": "te"}
+    images = "".join(f"_{short[split]}{count}" for split, count in counts.items())
+    ends = scale if isinstance(scale, tuple) else (scale,)
+    at = "-".join(f"{end:.3f}".replace(".", "p") for end in ends)
+    trained = f"_sctr{at}" if "train" in counts else ""
+    return f"mnist_large_scale{images}_outsize{size}-{size}{trained}_scte{at}.h5"
 
 
 def write(path: Path, sets: Mapping[Split, ImageSet], recipe: str | None = None) -> None:
@@ -93,9 +87,10 @@ def make_files(
     A readable file of the same recipe is kept, so an interrupted call resumes where it was, and two processes
     wait for each other and share the work. `samples` limits each split to a balanced subset; names say so.
     """
-    counts = [generator.count(split) if samples is None else samples for split in KEYS]
-    jobs = [(name_of_training_file(scale, counts, size), scale, samples) for scale in training_scales]
-    jobs += [(name_of_test_file(scale, counts[-1], size), scale, 1) for scale in test_scales]
+    counts = {split: generator.count(split) if samples is None else samples for split in KEYS}
+    jobs = [(file_name(scale, counts, size), scale, samples) for scale in training_scales]
+    tested: dict[Split, int] = {"test": counts["test"]}
+    jobs += [(file_name(scale, tested, size), scale, 1) for scale in test_scales]
     paths = []
     for name, scale, limit in jobs:
         path = Path(folder) / name
@@ -146,9 +141,3 @@ def _read_set(file: Any, path: Path, split: Split) -> ImageSet:
         torch.from_numpy(labels.astype(np.int64)),
         torch.full((len(images),), math.nan, dtype=torch.float64),  # the published format does not keep them
     )
-
-
-def _scale_name(scale: Scale) -> str:
-    if isinstance(scale, tuple):
-        return "-".join(_scale_name(end) for end in scale)
-    return f"{scale:.3f}".replace(".", "p")

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from scalechannels.data.folder import ImageFolder
 from scalechannels.data.mnist_large_scale import balanced_subset, large_scale
-from scalechannels.data.pictures import BACKGROUND, png_path
+from scalechannels.data.pictures import BACKGROUND, as_shown, png_path
 from scalechannels.data.rescaled_cifar10 import CLASSES as CIFAR_CLASSES
 from scalechannels.data.rescaled_cifar10 import rescale_cifar10
 from scalechannels.data.scenes import Background, Scene, scene
@@ -28,7 +28,6 @@ from scalechannels.files import atomic_path
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-GREY_RANGE = (BACKGROUND, -BACKGROUND)
 DPI = 100
 GAP = 2  # pixels between cells
 TEXT = {"fontsize": 9, "color": "0.2"}
@@ -40,7 +39,7 @@ def show_strokes(path: Path | str, seed: int = 0) -> Path:
     digits = digits[digits.labels.argsort()]
     columns = torch.stack([digits.render(size) for size in MNIST_SIZES], 1)  # (10, sizes, 1, 112, 112)
     title = f"Built-in digits, 112 x 112 pixels, seed {seed}"
-    return contact_sheet(path, columns, range(CLASSES), [*map(size_name, MNIST_SIZES)], title)
+    return contact_sheet(path, as_shown(columns), range(10), [*map(size_name, MNIST_SIZES)], title)
 
 
 def show_mnist_large_scale(path: Path | str, seed: int = 0, root: Path | str | None = None) -> Path:
@@ -49,7 +48,7 @@ def show_mnist_large_scale(path: Path | str, seed: int = 0, root: Path | str | N
     chosen = one_of_each(mnist.test_labels, seed)
     columns = torch.stack([large_scale(mnist.test_images[chosen], size) for size in MNIST_SIZES], 1)
     title = f"MNIST Large Scale, test images, 112 x 112 pixels, seed {seed}"
-    return contact_sheet(path, columns, range(10), [*map(size_name, MNIST_SIZES)], title)
+    return contact_sheet(path, as_shown(columns), range(10), [*map(size_name, MNIST_SIZES)], title)
 
 
 def show_cifar10(path: Path | str, seed: int = 0, root: Path | str | None = None) -> Path:
@@ -59,7 +58,7 @@ def show_cifar10(path: Path | str, seed: int = 0, root: Path | str | None = None
     columns = torch.stack([rescale_cifar10(cifar10.test_images[chosen], f) for f in CIFAR_SIZES], 1)
     names = [*map(size_name, CIFAR_SIZES)]
     title = f"Rescaled CIFAR-10, test images, 32 x 32 pixels (shown 3 times as large), seed {seed}"
-    return contact_sheet(path, columns, CIFAR_CLASSES, names, title, values=(0, 1), zoom=3)
+    return contact_sheet(path, columns, CIFAR_CLASSES, names, title, zoom=3)
 
 
 def show_folder(
@@ -74,7 +73,7 @@ def show_folder(
         rows.append([thumbnail(images[members[i]][0], side) for i in order])
     columns = [str(number + 1) for number in range(max(map(len, rows)))]
     title = f"{images.root.name}: {len(images)} images in {len(images.classes)} classes, seed {seed}"
-    return contact_sheet(path, rows, images.classes, columns, title, values=(0, 1), blank=0.9)
+    return contact_sheet(path, rows, images.classes, columns, title, blank=0.9)
 
 
 def show_scenes(path: Path | str, seed: int = 0) -> Path:
@@ -91,13 +90,12 @@ def contact_sheet(
     column_names: Sequence[object],
     title: str,
     *,
-    values: tuple[float, float] = GREY_RANGE,
     zoom: int = 1,
     blank: float = 1.0,
 ) -> Path:
-    """Write images (C, H, W) of one size in rows as a labelled PNG; rows may be of unequal length.
+    """Write images (C, H, W), 0 to 1, of one size in rows as a labelled PNG; rows may be of unequal length.
 
-    values: what is shown as black and as white. blank: the grey of cells without an image.
+    blank: the grey of cells without an image.
     """
     if len(rows) != len(row_names) or len(rows) == 0 or any(len(row) > len(column_names) for row in rows):
         raise ValueError(
@@ -106,13 +104,12 @@ def contact_sheet(
         )
     height, width = (zoom * side + GAP for side in rows[0][0].shape[-2:])
     mosaic = np.ones((len(rows) * height - GAP, len(column_names) * width - GAP, 3), dtype=np.float32)
-    low, high = values
     for r, row in enumerate(rows):
         for c in range(len(column_names)):
             cell = mosaic[r * height : (r + 1) * height, c * width : (c + 1) * width]
             cell[: height - GAP, : width - GAP] = blank
             if c < len(row):
-                image = ((row[c] - low) / (high - low)).clamp(0, 1).expand(3, -1, -1).movedim(0, -1)
+                image = row[c].clamp(0, 1).expand(3, -1, -1).movedim(0, -1)
                 enlarged = image.repeat_interleave(zoom, 0).repeat_interleave(zoom, 1)
                 cell[: height - GAP, : width - GAP] = enlarged.cpu().numpy()
 
@@ -135,7 +132,7 @@ def scene_sheet(path: Path | str, scenes: Sequence[tuple[str, Scene]]) -> Path:
 
     figure, all_axes = panels([shown.image.shape[-2:] for _, shown in scenes], left=16, top=30)
     for axes, (name, shown) in zip(all_axes, scenes, strict=True):
-        axes.imshow(shown.image[0].numpy(), cmap="gray", vmin=GREY_RANGE[0], vmax=GREY_RANGE[1])
+        axes.imshow(shown.image[0].numpy(), cmap="gray", vmin=BACKGROUND, vmax=-BACKGROUND)
         axes.set_title(f"{name}, {len(shown.labels)} digits: class and size", fontsize=10, pad=4)
         axes.set_axis_off()
         for (x0, y0, x1, y1), label, size in zip(

@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from scalechannels.data import hdf5
-from scalechannels.data.hdf5 import make_files, name_of_test_file, name_of_training_file, read, write
-from scalechannels.data.image_set import ImageSet
+from scalechannels.data.hdf5 import file_name, make_files, read, write
+from scalechannels.data.image_set import ImageSet, Split
 from scalechannels.data.mnist_large_scale import TRAINING_SCALES, MnistLargeScale
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.data.sources import TrainAndTest
@@ -40,12 +40,13 @@ def image_set(count: int = 3, size: int = 16, seed: int = 0) -> ImageSet:
 
 def test_the_published_names() -> None:
     start = "mnist_large_scale_tr50000_vl10000_te10000_outsize112-112"
-    assert [name_of_training_file(scale) for scale in (1.0, 2.0, 4.0, (1.0, 4.0))] == [
+    counts: dict[Split, int] = {"train": 50_000, "validation": 10_000, "test": 10_000}
+    assert [file_name(scale, counts) for scale in (1.0, 2.0, 4.0, (1.0, 4.0))] == [
         f"{start}_sctr{scale}_scte{scale}.h5" for scale in ("1p000", "2p000", "4p000", "1p000-4p000")
     ]
     published = ["0p500", "0p595", "0p707", "0p841", "1p000", "1p189", "1p414", "1p682", "2p000", "2p378"]
     published += ["2p828", "3p364", "4p000", "4p757", "5p657", "6p727", "8p000"]
-    assert [name_of_test_file(scale) for scale in MNIST_SIZES] == [
+    assert [file_name(scale, {"test": 10_000}) for scale in MNIST_SIZES] == [
         f"mnist_large_scale_te10000_outsize112-112_scte{scale}.h5" for scale in published
     ]
 
@@ -55,8 +56,8 @@ def test_a_hundred_images_of_all_sets_load_back_equal(tmp_path: Path) -> None:
     reported: list[Path] = []
     paths = make_files(maker, tmp_path, report=reported.append)
     assert reported == paths
-    names = [name_of_training_file(scale, (100, 20, 100)) for scale in TRAINING_SCALES]
-    names += [name_of_test_file(scale, 100) for scale in MNIST_SIZES]
+    names = [file_name(scale, {"train": 100, "validation": 20, "test": 100}) for scale in TRAINING_SCALES]
+    names += [file_name(scale, {"test": 100}) for scale in MNIST_SIZES]
     assert [path.name for path in paths] == names
     for path, scale in zip(paths, [*TRAINING_SCALES, *MNIST_SIZES], strict=True):
         test = maker.make("test", scale)

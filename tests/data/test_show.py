@@ -27,13 +27,13 @@ def occurs(cell: np.ndarray, sheet: np.ndarray) -> bool:
 
 
 def test_cells_are_the_images_pixel_for_pixel_and_in_their_place(tmp_path: Path) -> None:
-    values = torch.linspace(-0.763, 0.763, 6).view(2, 3)  # the cell (r, c) is all of one grey
-    ramp = torch.linspace(-0.763, 0.763, 20 * 20).view(1, 20, 20)
+    values = torch.linspace(0, 1, 6).view(2, 3)  # the cell (r, c) is all of one grey
+    ramp = torch.linspace(0, 1, 20 * 20).view(1, 20, 20)
     rows = [
         [ramp if (r, c) == (1, 2) else values[r, c].expand(1, 20, 20) for c in range(3)] for r in range(2)
     ]
     sheet = pixels(show.contact_sheet(tmp_path / "s.png", rows, ["a", "b"], ["1", "2", "3"], "Title"))
-    expected = ((ramp[0] + 0.763) / 1.526 * 255).round().int().numpy()
+    expected = (ramp[0] * 255).round().int().numpy()
     assert occurs(np.repeat(expected[..., None], 3, 2), sheet)
     mosaic = sheet[54:, 28:]  # left margin: 22 and 6.2 pixels for one letter
     for r in range(2):
@@ -47,9 +47,7 @@ def test_cells_are_the_images_pixel_for_pixel_and_in_their_place(tmp_path: Path)
 def test_zoom_repeats_pixels_and_short_rows_end_blank(tmp_path: Path) -> None:
     image = torch.tensor([[[0.0, 1.0], [1.0, 0.0]]] * 3)
     rows = [[image, image], [image]]
-    path = show.contact_sheet(
-        tmp_path / "z.png", rows, ["a", "b"], ["1", "2"], "", values=(0, 1), zoom=10, blank=0.5
-    )
+    path = show.contact_sheet(tmp_path / "z.png", rows, ["a", "b"], ["1", "2"], "", zoom=10, blank=0.5)
     mosaic = pixels(path)[54:, 28:]
     assert (mosaic[2:8, 2:8] == 0).all()
     assert (mosaic[2:8, 12:18] == 255).all()
