@@ -1,7 +1,6 @@
 """What the page asks for, and the answers: each depends only on its request.
 
-A digit travels as 784 bytes in base64: the page keeps it and the server keeps nothing, so any number of users
-may ask at once.
+A digit travels as 784 bytes in base64. The page keeps it, the server nothing: any number of users may ask.
 """
 
 from __future__ import annotations
@@ -21,18 +20,12 @@ import torch
 from torch import Tensor
 
 from scalechannels.data.pictures import UnreadableImageError
-from scalechannels.demo.digit import (
-    MAX_POINTS,
-    MAX_STROKES,
-    SIDE,
-    NoDigitError,
-    digit_from_picture,
-    digit_from_strokes,
-)
-from scalechannels.demo.looks import LARGEST, SMALLEST, Looks, example
+from scalechannels.demo.digit import SIDE, NoDigitError, digit_from_picture, digit_from_strokes
+from scalechannels.demo.looks import LARGEST, SMALLEST, Looks, example, in_base64
 from scalechannels.demo.scene import Detect, dropped_picture, made_scene
 
 WORKERS, WAITING = 2, 32
+MAX_STROKES, MAX_POINTS = 64, 4000
 
 
 class BadRequestError(Exception):
@@ -66,8 +59,8 @@ class Demo:
     def __init__(self, looks: Looks, detect: Detect | None = None) -> None:
         self.looks, self.detect = looks, detect
         self.answers: dict[str, Callable[[Body], dict[str, Any]]] = {
-            "/api/drawing": lambda body: _with_digit(digit_from_strokes(_strokes(body.json()))),
-            "/api/picture": lambda body: _with_digit(digit_from_picture(body.content)),
+            "/api/drawing": lambda body: {"digit": in_base64(digit_from_strokes(_strokes(body.json())))},
+            "/api/picture": lambda body: {"digit": in_base64(digit_from_picture(body.content))},
             "/api/look": self._look,
             "/api/sizes": lambda body: looks.at_all_sizes(_digit(body.json())),
             "/api/scene": self._scene,
@@ -109,10 +102,6 @@ class Demo:
             return made_scene(self.detect, int(seed), background)
         except ValueError as error:
             raise BadRequestError(str(error)) from None
-
-
-def _with_digit(digit: Tensor) -> dict[str, Any]:
-    return {"digit": base64.b64encode(digit.contiguous().numpy().tobytes()).decode("ascii")}
 
 
 def _digit(given: dict[str, Any]) -> Tensor:

@@ -24,17 +24,14 @@ PEN = 2.6
 """The line's width in pixels of the digit: that of MNIST's, on average."""
 FINE = 10
 """Strokes are drawn this many times larger and then averaged, which gives them soft edges."""
-MAX_STROKES, MAX_POINTS = 64, 4000
 MAX_PIXELS = 24_000_000
-
-Stroke = Sequence[tuple[float, float]]
 
 
 class NoDigitError(ValueError):
     """There is nothing in the drawing or picture that could be a digit."""
 
 
-def digit_from_strokes(strokes: Sequence[Stroke]) -> Tensor:
+def digit_from_strokes(strokes: Sequence[Sequence[tuple[float, float]]]) -> Tensor:
     """A digit (28, 28) uint8 from pen strokes, each a list of points (x, y) with y downwards, in any unit."""
     points = np.array([point for stroke in strokes for point in stroke], dtype=np.float64)
     if not len(points):

@@ -1,7 +1,6 @@
 """What the two networks say of one digit at one size, and at all of them: the numbers behind the page.
 
-Everything here is a function of its arguments and of networks that nobody changes, so any number of threads
-may ask at once.
+No request changes anything here, so any number of threads may ask at once.
 """
 
 from __future__ import annotations
@@ -136,13 +135,15 @@ def example(number: int, label: int | None = None) -> dict[str, Any]:
 
 def pixels(images: Tensor) -> str:
     """Values from −0.76 to 0.76 as bytes from black to white, in base64."""
-    grey = (as_shown(images) * 255).round()
-    return base64.b64encode(grey.clamp(0, 255).byte().contiguous().numpy().tobytes()).decode("ascii")
+    return in_base64((as_shown(images) * 255).round().clamp(0, 255).byte())
+
+
+def in_base64(pixels: Tensor) -> str:
+    return base64.b64encode(pixels.contiguous().numpy().tobytes()).decode("ascii")
 
 
 def _verdict(logits: Tensor) -> dict[str, Any]:
-    probabilities = logits.softmax(0)
-    return {"digit": int(logits.argmax()), "probabilities": _rounded(probabilities)}
+    return {"digit": int(logits.argmax()), "probabilities": _rounded(logits.softmax(0))}
 
 
 def _rounded(values: Tensor) -> Any:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from scalechannels.data.pictures import as_digits, as_shown, is_dark_on_light, png
-from scalechannels.data.scenes import Background, Scene, scene
+from scalechannels.data.scenes import Background, scene
 from scalechannels.data.strokes import CLASSES
 from scalechannels.demo.digit import read_picture
 from scalechannels.demo.looks import require_digits
@@ -38,12 +39,20 @@ def open_detector(place: Path) -> Detect:
 def made_scene(detect: Detect, seed: int, background: Background) -> dict[str, Any]:
     """A generated scene with its truth and what was found."""
     made = scene(DIGITS, seed, height=HEIGHT, width=WIDTH, background=background)
-    return {**_answer(made.image, detect), "truth": _truth(made)}
+    truth = [
+        {"box": [round(side, 2) for side in box], "digit": label}
+        for box, label in zip(made.boxes.tolist(), made.labels.tolist(), strict=True)
+    ]
+    return {**_answer(made.image, detect), "truth": truth}
 
 
 def dropped_picture(detect: Detect, file: bytes) -> dict[str, Any]:
     """What is found in a user's picture: light digits on dark ground, or the other way round."""
-    image = _reduced(read_picture(file))
+    image = read_picture(file)
+    longest = max(image.shape[1:])
+    if longest > LONGEST:
+        size = [max(1, round(side * LONGEST / longest)) for side in image.shape[1:]]
+        image = F.interpolate(image[None], size, mode="area")[0]
     if is_dark_on_light(image):
         image = 1 - image
     return {**_answer(as_digits(image), detect), "truth": None}
@@ -66,18 +75,3 @@ def _answer(image: Tensor, detect: Detect) -> dict[str, Any]:
             for one in found
         ],
     }
-
-
-def _truth(made: Scene) -> list[dict[str, Any]]:
-    return [
-        {"box": [round(side, 2) for side in box], "digit": label}
-        for box, label in zip(made.boxes.tolist(), made.labels.tolist(), strict=True)
-    ]
-
-
-def _reduced(image: Tensor) -> Tensor:
-    longest = max(image.shape[1:])
-    if longest <= LONGEST:
-        return image
-    size = [max(1, round(side * LONGEST / longest)) for side in image.shape[1:]]
-    return torch.nn.functional.interpolate(image[None], size, mode="area")[0]

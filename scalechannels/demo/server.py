@@ -56,8 +56,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._reply(self._get)
 
-    def do_HEAD(self) -> None:
-        self._reply(self._get)
+    do_HEAD = do_GET  # noqa: N815 (the name is http.server's)
 
     def do_POST(self) -> None:
         self._reply(self._post)
@@ -80,10 +79,8 @@ class Handler(BaseHTTPRequestHandler):
             raise self._unread(HTTPStatus.NOT_FOUND, "there is nothing here; the page is at /")
         # Neither type can be sent by another site's page without the browser asking here first.
         if not is_file and kind != "application/json":
-            raise self._unread(
-                HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-                "send application/json, or a file as application/octet-stream",
-            )
+            wanted = "send application/json, or a file as application/octet-stream"
+            raise self._unread(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, wanted)
         content = self._body(MAX_FILE if is_file and path in ("/api/picture", "/api/scene") else MAX_JSON)
         return _json(self.server.demo.answer(path, Body(content, is_file)))
 
@@ -95,10 +92,8 @@ class Handler(BaseHTTPRequestHandler):
             raise self._unread(HTTPStatus.BAD_REQUEST, "Content-Length must be a whole number")
         length = int(given)
         if length > limit:
-            raise self._unread(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"the body must have at most {limit:,} bytes; got {length:,}",
-            )
+            wanted = f"the body must have at most {limit:,} bytes; got {length:,}"
+            raise self._unread(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, wanted)
         content = self.rfile.read(length)
         if len(content) < length:
             raise self._unread(HTTPStatus.BAD_REQUEST, "the body ended early")
@@ -157,9 +152,8 @@ class DemoServer(ThreadingHTTPServer):
 
     def __init__(self, demo: Demo, port: int = 0) -> None:
         self.demo = demo
-        self.files = {
-            path: ((PAGE / name).read_bytes(), kind) for path, (name, kind) in FILES.items()
-        }  # read once: no request names a file
+        # Read once: no request names a file.
+        self.files = {path: ((PAGE / name).read_bytes(), kind) for path, (name, kind) in FILES.items()}
         super().__init__((LOOPBACK, port), Handler)
 
     @property
