@@ -9,7 +9,6 @@ what is interrupted resumes: finished runs are not trained again, the others con
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,13 +24,17 @@ TOGETHER = 12
 """At most so many runs are trained as one."""
 
 
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
 def missing(
     ids: Sequence[str],
     results: Path | str,
     *,
     seeds: int | None = None,
     only: Sequence[NetworkName] = (),
-    say: Callable[[str], None] | None = None,
+    say: Callable[[str], None] = _say,
 ) -> list[RunConfig]:
     """The runs of these experiments that have no result to use, each once; what cannot be used is named.
 
@@ -48,7 +51,7 @@ def missing(
         if (not only or run.network.name in only) and known.find(run, tested(run)) is None
     ]
     for fault in known.faults.values():
-        (say or _say)(f"{fault}; it is run again")
+        say(f"{fault}; it is run again")
     for one in chosen(ids):
         if one.id == "beyond":
             old = without_errors(known, one.seeds if seeds is None else seeds)
@@ -87,37 +90,29 @@ def reproduce(
     only: Sequence[NetworkName] = (),
     device: str | None = None,
     together: int = TOGETHER,
-    start_within: float | None = None,
-    say: Callable[[str], None] | None = None,
+    say: Callable[[str], None] = _say,
     **options: Any,
 ) -> list[RunConfig]:
     """Train what is missing, keep the results, and return what is still missing.
 
-    runs           the folder of the runs, with weights and checkpoints
-    results        the folder that gets one JSON for each run
-    seeds, only    as for `missing`
-    together       at most so many runs are trained as one on a GPU
-    start_within   begin no further group after so many seconds
-    options        of `training.fit`, such as root
+    runs         the folder of the runs, with weights and checkpoints
+    results      the folder that gets one JSON for each run
+    seeds, only  as for `missing`
+    together     at most so many runs are trained as one on a GPU
+    options      of `training.fit`, such as root
     """
     import torch
 
     from scalechannels.paper.figures.images import make_pictures
 
-    say = say or _say
-    began = time.perf_counter()
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu")).type
     lacking = missing(ids, results, seeds=seeds, only=only, say=say)
     parts = groups(lacking, together if place == "cuda" else 1)
     for number, part in enumerate(parts, 1):
-        if start_within is not None and time.perf_counter() - began > start_within:
-            say(f"{start_within:g} s are over: {len(parts) - number + 1} groups of runs are left")
-            break
         names = ", ".join(dict.fromkeys(f"{run.network.name} tr{_sizes(run)}" for run in part))
         say(f"{number}/{len(parts)}: {len(part)} {'run' if len(part) == 1 else 'runs'}, {names}")
         _do(part, Path(runs), Path(results) / RUNS, place, options, say)
-    else:
-        make_pictures(chosen(ids), Path(runs), Path(results) / PICTURES, place, options, say)
+    make_pictures(chosen(ids), Path(runs), Path(results) / PICTURES, place, options, say)
     return missing(ids, results, seeds=seeds, only=only, say=say)
 
 
@@ -172,7 +167,3 @@ def _fault(run: Path, config: RunConfig, wanted: Sequence[tuple[float, float]]) 
 def _sizes(run: RunConfig) -> str:
     samples = "" if run.data.samples is None else f", {run.data.samples} samples"
     return "-".join(f"{size:g}" for size in run.data.sizes) + samples
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -163,12 +163,6 @@ def test_interrupted_it_goes_on(
     assert len(trained) == 4
 
 
-def test_no_group_is_begun_when_the_time_is_over(tmp_path: Path, do, trained: list[str]) -> None:
-    said = do("both", start_within=-1)
-    assert trained == []
-    assert "4 groups of runs are left" in said[-1]
-
-
 def test_runs_of_one_shape_that_are_tested_alike_are_grouped() -> None:
     larger = replace(RUN, data=replace(RUN.data, sizes=(2.0,)))
     mixing = replace(RUN, network=replace(RUN.network, name="fovconc"))
