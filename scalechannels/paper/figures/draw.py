@@ -54,8 +54,6 @@ def with_pictures() -> list[Experiment]:
 def draw(id: str, results: Results) -> Figure:
     """The whole figure."""
     one = _figure_of(id)
-    if id in IMAGES:
-        return _image(one, results)
     across = 3 if len(one.panels) == 3 else min(2, len(one.panels))
     return _arranged(results, one, range(len(one.panels)), across)
 
@@ -63,9 +61,8 @@ def draw(id: str, results: Results) -> Figure:
 def draw_panels(id: str, results: Results) -> list[Figure]:
     """The panels as figures of their own, for pages that arrange them; images stay whole."""
     one = _figure_of(id)
-    if id in IMAGES:
-        return [_image(one, results)]
-    return [_arranged(results, one, [place], 1) for place in range(len(one.panels))]
+    count = 1 if id in IMAGES else len(one.panels)
+    return [_arranged(results, one, [place], 1) for place in range(count)]
 
 
 def save(figure: Figure, path: Path) -> list[Path]:
@@ -90,7 +87,9 @@ def _figure_of(id: str) -> Experiment:
 
 
 def _arranged(results: Results, one: Experiment, places: Sequence[int], across: int) -> Figure:
-    """A figure of some panels, so many beside each other."""
+    """A figure of some panels, so many beside each other, or of images."""
+    if one.id in IMAGES:
+        return _image(one, results)
     down = -(-len(places) // across)
     figure = blank(PANEL_SIZE[0] * across, PANEL_SIZE[1] * down)
     plots = figure.subplots(down, across, squeeze=False).flat
@@ -115,7 +114,12 @@ def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> 
     """Accuracy against the size of the test or the number of samples; the legend names what is missing."""
     if one.renderer == "samples":
         across = "number of training samples"
-        _sample_axis(axes, panel)
+        counts = [config.data.samples or 0 for config in panel.curves[0].configs]
+        axes.set_xscale("log")
+        axes.set_xticks(counts, [f"{count:,}" for count in counts])
+        axes.minorticks_off()
+        axes.set_xlim(counts[0] / 1.2, counts[-1] * 1.2)
+        bare(axes, labelsize=9)
     elif panel.curves[0].configs[0].data.name == "cifar10":
         across = "scale factor of the test images"
         size_axis(axes, CIFAR_SIZES)
@@ -201,15 +205,6 @@ def _draw(axes: Axes, results: Results, one: Experiment, curve: Curve, place: in
         )
         axes.fill_between(places, below, above, color=colour, alpha=0.15, linewidth=0)
     return True
-
-
-def _sample_axis(axes: Axes, panel: Panel) -> None:
-    counts = [config.data.samples or 0 for config in panel.curves[0].configs]
-    axes.set_xscale("log")
-    axes.set_xticks(counts, [f"{count:,}" for count in counts])
-    axes.minorticks_off()
-    axes.set_xlim(counts[0] / 1.2, counts[-1] * 1.2)
-    bare(axes, labelsize=9)
 
 
 PANELS = {"curves": draw_curves, "samples": draw_curves, "selection": draw_selection}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ from scalechannels.paper.experiments import Experiment
 from scalechannels.report.theme import INK, LINE, PANEL, SOFT, blank, fraction, size_axis
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from torch import Tensor
 
@@ -81,27 +81,21 @@ def cifar_samples(root: Path | None) -> Tensor:
 
 def write_strip(path: Path, images: Tensor) -> None:
     """Images (rows, columns, C, H, W), 0 to 1, side by side in one PNG, pixel for pixel."""
-    from PIL import Image
+    from scalechannels.data.pictures import as_picture
 
     R, N, C, H, W = images.shape
-    pixels = images.permute(0, 3, 1, 4, 2).reshape(R * H, N * W, C)
-    bytes_ = (pixels.clamp(0, 1) * 255).round().byte().numpy()
+    pixels = images.permute(2, 0, 3, 1, 4).reshape(C, R * H, N * W)
     with atomic_path(path) as temporary:
-        Image.fromarray(bytes_[..., 0] if C == 1 else bytes_).save(temporary, format="PNG", optimize=True)
+        as_picture(pixels).save(temporary, format="PNG", optimize=True)
 
 
 def read_strip(path: Path, side: int) -> Tensor:
     """The images (rows, columns, C, side, side) of such a PNG, 0 to 1."""
-    import numpy as np
-    import torch
-    from PIL import Image
+    from scalechannels.data.pictures import decode, is_grey, to_tensor
 
-    with Image.open(path) as image:
-        pixels = np.asarray(image)
-    pixels = pixels[..., None] if pixels.ndim == 2 else pixels
-    H, W, C = pixels.shape
-    tiles = torch.from_numpy(pixels.copy()).view(H // side, side, W // side, side, C)
-    return tiles.permute(0, 2, 4, 1, 3).float() / 255
+    image, _ = decode(path)
+    pixels = to_tensor(image, is_grey(image))  # (C, H, W)
+    return pixels.unfold(1, side, side).unfold(2, side, side).movedim(0, 2)
 
 
 def write_code(path: Path, experiment: Experiment, runs: Path, device: str, options: dict[str, Any]) -> None:
@@ -128,28 +122,18 @@ def write_code(path: Path, experiment: Experiment, runs: Path, device: str, opti
     write_text(path, json.dumps(result) + "\n")
 
 
-def mnist_figure(path: Path) -> Figure:
-    """One digit at the 17 sizes, from 1/2 at the top left to 8 at the bottom right."""
-    (images,) = read_strip(path, 112)  # (17, 1, 112, 112)
-    figure = blank(WIDTH, 2.5)
+def sizes_figure(path: Path, side: int, height: float, **how: Any) -> Figure:
+    """The images of a strip under their sizes, in two rows of nine: one digit at the 17 sizes, from 1/2 at
+    the top left to 8 at the bottom right, or a frog and a truck at nine factors."""
+    strip = read_strip(path, side)  # (1, 17, 1, 112, 112) or (2, 9, 3, 32, 32)
+    sizes = MNIST_SIZES if len(strip) == 1 else 2 * CIFAR_SIZES
+    figure = blank(WIDTH, height)
     plots = list(figure.subplots(2, 9).flat)
     for plot in plots:
         plot.set_axis_off()
-    for plot, image, size in zip(plots, images, MNIST_SIZES, strict=False):
-        plot.imshow(image[0].numpy(), cmap="gray", vmin=0, vmax=1)
-        _name(plot, size)
-    return figure
-
-
-def cifar_figure(path: Path) -> Figure:
-    """A frog and a truck at nine factors."""
-    rows = read_strip(path, 32)  # (2, 9, 3, 32, 32)
-    figure = blank(WIDTH, 2.3)
-    for row, line in zip(figure.subplots(2, 9), rows, strict=True):
-        for plot, image, factor in zip(row, line, CIFAR_SIZES, strict=True):
-            plot.set_axis_off()
-            plot.imshow(image.movedim(0, -1).numpy(), interpolation="nearest")
-            _name(plot, factor)
+    for plot, image, size in zip(plots, strip.flatten(0, 1), sizes, strict=False):
+        plot.imshow(image.movedim(0, -1).numpy(), cmap="gray", vmin=0, vmax=1, **how)
+        plot.set_title(fraction(round(size, 3)), fontsize=8, color=SOFT, pad=3)
     return figure
 
 
@@ -208,14 +192,10 @@ def code_figure(path: Path) -> Figure:
     return figure
 
 
-def _name(plot: Axes, size: float) -> None:
-    plot.set_title(fraction(round(size, 3)), fontsize=8, color=SOFT, pad=3)
-
-
 IMAGES: dict[str, tuple[str, Callable[[Path], Figure]]] = {
     "figure2": (MNIST_FILE, windows_figure),
     "figure3": (CODE_FILE, code_figure),
-    "figure4": (MNIST_FILE, mnist_figure),
-    "figure14": (CIFAR_FILE, cifar_figure),
+    "figure4": (MNIST_FILE, partial(sizes_figure, side=112, height=2.5)),
+    "figure14": (CIFAR_FILE, partial(sizes_figure, side=32, height=2.3, interpolation="nearest")),
 }
 """The file that each of these figures is drawn from, and what draws it."""
