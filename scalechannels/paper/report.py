@@ -19,7 +19,6 @@ from scalechannels.paper.recipes import NETWORKS, scales_of
 from scalechannels.paper.results import Result, Results
 from scalechannels.paper.table_text import (
     CIFAR_TITLE,
-    NOTE,
     RANKING_HEADS,
     comparison_rows,
     curve_text,
@@ -36,8 +35,7 @@ Cell = tuple[str, str]
 
 def report_page(results: Results) -> str:
     """The whole page."""
-    wanted = dict.fromkeys(run for one in EXPERIMENTS for run in one.runs())
-    found = [result for result in map(results.find, wanted) if result is not None]
+    found = Progress.of(results, EXPERIMENTS).found
     return render(
         "paper.html",
         progress=Progress.of(results, (one for one in EXPERIMENTS if one.place != OURS)),
@@ -47,7 +45,7 @@ def report_page(results: Results) -> str:
         rows=[(row, _main_cells(row)) for row in main_table(results)],
         ranking_heads=RANKING_HEADS,
         rankings=[(experiment(id), ranking_rows(ranking(results, id))) for id in RANKINGS],
-        note=NOTE,
+        note=experiment("beyond").caption,
         compared=compared(results),
         figures=[_figure(results, one) for one in with_pictures()],
         costs=costs(sorted(found, key=lambda result: result.config.name)),
@@ -91,9 +89,9 @@ def _figure(results: Results, one: Experiment) -> dict[str, Any]:
     """What the page shows of a figure: panels as SVG, a caption, and the data as text where it has some."""
     title = f"{one.place}: {one.title}" if one.place.startswith("Figure") else one.title
     wide, caption, progress = one.id in IMAGES, one.caption, Progress.of(results, [one])
-    if progress.done < progress.needed and not wide:
+    if len(progress.found) < progress.needed and not wide:
         caption += f" {progress} runs have a result; the others are named in the legends as missing."
-    if progress.done and not wide:
+    if progress.found and not wide:
         caption += f" Cost: {progress.cost}."
     panels = [svg(panel, f"{title} {n}") for n, panel in enumerate(draw_panels(one.id, results), 1)]
     numbers = curve_text(results, one) if one.renderer in ("curves", "samples") else ""

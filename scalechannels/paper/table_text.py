@@ -35,12 +35,6 @@ CIFAR_TITLE = (
     "Rescaled CIFAR-10, 5 channels unless another number is given, trained on the original images, with the "
     "residual backbone on random flips and crops of them:"
 )
-NOTE = (
-    "How many percentage points the network is above the other, with its paired 95 % interval over seeds and "
-    "test images; * where the interval leaves out 0 and both have several seeds. Digits: means over the "
-    "training sizes 1, 2 and 4, except for the CNN trained on all sizes; few samples are trained on and "
-    "tested at all sizes in [1,4]."
-)
 RANKING_HEADS = ("place", "network", "paper", "ours", "our place", "difference")
 
 
@@ -89,36 +83,28 @@ def main_cell(row: TableRow, column: str) -> tuple[str, str, str]:
 
 def main_text(rows: Sequence[TableRow], form: TextForm = "text") -> str:
     """Table 1."""
-    return _main_markdown(rows) if form == "markdown" else _main_plain(rows)
-
-
-def _main_markdown(rows: Sequence[TableRow]) -> str:
-    def cell(row: TableRow, column: str) -> str:
-        ours, paper, difference = main_cell(row, column)
-        return ours if row.paper is None else f"{ours} ({paper}, {difference})"
-
-    body = [
-        [row.label + _mark(row), str(row.seeds), *(cell(row, column) for column in RANGES)] for row in rows
-    ]
-    note = (
-        "Each cell: our mean ± standard deviation over seeds (the paper's value, the difference). "
-        "(ours): a network that the paper does not have."
-    )
-    return markdown(["", "seeds", *RANGES], body) + f"\n\n{note}"
-
-
-def _main_plain(rows: Sequence[TableRow]) -> str:
+    marks = ["" if row.source == "paper" else " (ours)" for row in rows]
+    if form == "markdown":
+        body = [[row.label + mark, str(row.seeds)] for row, mark in zip(rows, marks, strict=True)]
+        for row, line in zip(rows, body, strict=True):
+            for ours, paper, difference in (main_cell(row, column) for column in RANGES):
+                line.append(ours if row.paper is None else f"{ours} ({paper}, {difference})")
+        note = (
+            "Each cell: our mean ± standard deviation over seeds (the paper's value, the difference). "
+            "(ours): a network that the paper does not have."
+        )
+        return markdown(["", "seeds", *RANGES], body) + f"\n\n{note}"
     width = max((len(row.label) + 1 for row in rows), default=0)
     lines = [
         " " * width + "".join(f"{column:^28}" for column in RANGES),
         " " * width + f"{'ours':>14}{'paper':>7}{'diff':>7}" * len(RANGES),
     ]
-    for before, row in zip([None, *rows], rows, strict=False):
-        if before is not None and before.title != row.title:
+    for place, row in enumerate(rows):
+        if place and rows[place - 1].title != row.title:
             lines.append("")
         cells = (main_cell(row, column) for column in RANGES)
         numbers = "".join(f"{ours:>14}{paper:>7}{difference:>7}" for ours, paper, difference in cells)
-        lines.append(f"{row.label:<{width}}{numbers}{_mark(row)}")
+        lines.append(f"{row.label:<{width}}{numbers}{marks[place]}")
     lines += [
         "",
         "Test accuracy in per cent, mean ± standard deviation over seeds, beside the paper's value.",
@@ -127,10 +113,6 @@ def _main_plain(rows: Sequence[TableRow]) -> str:
     if lacking:
         lines.append(f"{lacking} runs have no result: scalechannels reproduce table1")
     return "\n".join(lines)
-
-
-def _mark(row: TableRow) -> str:
-    return "" if row.source == "paper" else " (ours)"
 
 
 def ranking_rows(rows: Iterable[RankRow]) -> list[list[str]]:
@@ -168,10 +150,6 @@ def curve_text(results: Results, one: Experiment, form: TextForm = "text") -> st
     return "\n\n".join(parts)
 
 
-def _heads(over: Iterable[str]) -> list[str]:
-    return ["network", "compared with", *over, "seeds"]
-
-
 def comparison_rows(
     found: Iterable[Comparison], over: Iterable[str] = OVER, between: str = ", "
 ) -> list[list[str]]:
@@ -195,10 +173,12 @@ def comparison_text(results: Results, form: TextForm = "text") -> str:
     lacking = [not one.by for one in (*mnist, *cifar10)]
     waiting = f" {sum(lacking)} of {len(lacking)} wait for runs." if any(lacking) else ""
     parts = [
-        columns(_heads(OVER), comparison_rows(mnist), form),
+        columns(["network", "compared with", *OVER, "seeds"], comparison_rows(mnist), form),
         CIFAR_TITLE,
-        columns(_heads(CIFAR_OVER), comparison_rows(cifar10, CIFAR_OVER), form),
-        NOTE + waiting,
+        columns(
+            ["network", "compared with", *CIFAR_OVER, "seeds"], comparison_rows(cifar10, CIFAR_OVER), form
+        ),
+        experiment("beyond").caption + waiting,
     ]
     return "\n\n".join(parts)
 

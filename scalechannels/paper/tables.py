@@ -6,10 +6,10 @@ that are not. Limit: the standard deviation is that of a few seeds (n − 1 in t
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from statistics import fmean, stdev
 from typing import Any, Literal
 
 from scalechannels.data.sizes import RANGES, mean_inside
@@ -33,13 +33,8 @@ class Mean:
 
 
 def mean_of(values: Sequence[float]) -> Mean:
-    std = statistics.stdev(values) if len(values) > 1 else None
-    return Mean(statistics.fmean(values), std, len(values))
-
-
-def range_mean(result: Result, column: str) -> float:
-    """The mean over the test sizes of a range, both ends included."""
-    return mean_inside(result.accuracies, *RANGES[column])
+    std = stdev(values) if len(values) > 1 else None
+    return Mean(fmean(values), std, len(values))
 
 
 @dataclass(frozen=True)
@@ -80,14 +75,14 @@ def main_table(results: Results) -> list[TableRow]:
 
 def _rows(results: Results, panel: Panel, source: Source) -> list[TableRow]:
     """A network's rows: one for each training set, and the mean over single training sizes as the fourth."""
-    wanted = experiment("table1").seeds
 
     def row(train: str, config: RunConfig, seeds: Sequence[Sequence[Result]]) -> TableRow:
         """From, for each seed, the results whose means it averages."""
         name = config.network.name
         ours = {
-            column: mean_of([statistics.fmean(range_mean(r, column) for r in seed) for seed in seeds])
-            for column in (RANGES if seeds else ())
+            column: mean_of([fmean(mean_inside(r.accuracies, *ends) for r in seed) for seed in seeds])
+            for column, ends in RANGES.items()
+            if seeds
         }
         return TableRow(
             name,
@@ -98,7 +93,7 @@ def _rows(results: Results, panel: Panel, source: Source) -> list[TableRow]:
             ours,
             TABLE1[name, train] if source == "paper" else None,
             source,
-            max(0, wanted - len(seeds)),
+            max(0, experiment("table1").seeds - len(seeds)),
         )
 
     found = {curve.label: results.of(curve) for curve in panel.curves}
@@ -151,15 +146,9 @@ def ranking(results: Results, id: str) -> list[RankRow]:
     rows = [row for row in main_table(results) if row.source == "paper" and row.train == train]
     ours = {row.network: row.ours[one.over] for row in rows if row.ours}
     order = sorted(ours, key=lambda name: -ours[name].mean)
+    places = {name: place for place, name in enumerate(order, 1)}
     return [
-        RankRow(
-            name,
-            NETWORKS[name],
-            value,
-            place,
-            ours.get(name),
-            order.index(name) + 1 if name in order else None,
-        )
+        RankRow(name, NETWORKS[name], value, place, ours.get(name), places.get(name))
         for place, (name, value) in enumerate(RANKINGS[id].items(), 1)
     ]
 
@@ -179,14 +168,13 @@ def curve_tables(results: Results, one: Experiment) -> list[CurveTable]:
     tables = []
     for panel in one.panels:
         columns = {curve.label: curve_means(results, one, curve) for curve in panel.curves}
-        lacking = {curve.label: _lacking(results, one, curve) for curve in panel.curves}
-        missing = {label: count for label, count in lacking.items() if count}
+        missing: dict[str, int] = {}
+        for curve in panel.curves:
+            found = [len(results.of(curve, point)) for point in range(len(curve.configs))]
+            if count := sum(max(0, one.seeds - seeds) for seeds in found):
+                missing[curve.label] = count
         tables.append(CurveTable(panel.title, columns, missing))
     return tables
-
-
-def _lacking(results: Results, one: Experiment, curve: Curve) -> int:
-    return sum(max(0, one.seeds - len(results.of(curve, point))) for point in range(len(curve.configs)))
 
 
 def curve_means(results: Results, one: Experiment, curve: Curve) -> dict[float, Mean]:
