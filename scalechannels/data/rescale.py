@@ -127,8 +127,7 @@ def require_scales(scales: Tensor) -> float:
 def full_precision() -> Iterator[None]:
     """Float32 matrix products keep all their bits in the block.
 
-    Training code often allows TF32, which rounds factors to 10 bits: a grey level, and other numbers on a GPU
-    than on a CPU.
+    Training code often allows TF32, which rounds factors to 10 bits: a GPU would be off by a grey level.
     """
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")

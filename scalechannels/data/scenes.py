@@ -4,8 +4,7 @@ An object of size s has a box of side 28 s pixels. The boxes lie wholly inside t
 sizes are log-uniform in a range. Coordinates are those of the whole library, in which pixel (0, 0) has its
 *centre* at (0, 0), and an image of width W reaches from -1/2 to W - 1/2.
 
-The limit: objects are placed by trial, the largest first. An image that is nearly full is refused, even where
-a cleverer packing would exist.
+The limit: objects are placed by trial, the largest first; a cleverer packing could fit more of them.
 """
 
 from __future__ import annotations

@@ -100,8 +100,7 @@ def fetch(source: Source, root: Path | str | None = None) -> Fetched:
     """Makes sure that `source` is in `root` or the cache, verified; instant when it is there already.
 
     Damaged files are replaced; two processes wait for each other. A given `root` takes the place of the
-    cache: it is searched first (in all the layouts that `source.places` names, unpacked or as archives), and
-    it is where a download goes.
+    cache: it is searched first (in all `source.places`, unpacked or as archives), and downloads go there.
     """
     given = cache_root(root)
     folders = [given] if root is None else [given, cache_root()]

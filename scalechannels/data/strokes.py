@@ -68,8 +68,7 @@ class Strokes:
         """Images (N, 1, size, size) of the digits at `scale` (one, or one each), about the image's centre or
         about `centre` (N, 2), x and y in pixel-centre coordinates. Background -0.76, ink 0.76.
 
-        Values depend only on (pixel - centre) / (28 scale), up to rounding (1e-5). Extra memory is bounded,
-        whatever N.
+        Values depend only on (pixel - centre) / (28 scale), up to rounding (1e-5). Extra memory is bounded.
         """
         count = len(self)
         scales = torch.as_tensor(scale, dtype=torch.float64).cpu().expand(count)  # (N,)
@@ -225,8 +224,7 @@ def catmull_rom(count: int, positions: Tensor) -> Tensor:
 def template(label: int, way: int) -> tuple[Tensor, Tensor]:
     """Control points (P, 2) of one way to write a class, and the weights (SEGMENTS, 2, P) of segments' ends.
 
-    A Catmull-Rom curve is linear in its control points, so a whole set of jittered digits of one way is one
-    matrix product.
+    A Catmull-Rom curve is linear in its control points, so many jittered digits are one matrix product.
     """
     curves = [torch.tensor(curve, dtype=torch.float64) for curve in TEMPLATES[label][way]]
     fine = [

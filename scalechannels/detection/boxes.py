@@ -8,11 +8,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-OVERLAP = 0.3
-"""IoU from which two boxes are of one object, so that the better one alone is kept."""
-INSIDE = 0.6
-"""The share of the smaller box inside the larger one from which they are of one object."""
-
 
 def intersections(first: Tensor, second: Tensor) -> Tensor:
     """Shared areas of boxes (N, 4) and (M, 4): (N, M)."""
@@ -31,8 +26,11 @@ def overlap(first: Tensor, second: Tensor) -> Tensor:
     return shared / (areas(first)[:, None] + areas(second)[None] - shared).clamp_min(1e-12)
 
 
-def suppress(boxes: Tensor, scores: Tensor, *, iou: float = OVERLAP, inside: float = INSIDE) -> Tensor:
-    """Non-maximum suppression: indices of the boxes that no better one overlaps, the best first."""
+def suppress(boxes: Tensor, scores: Tensor, *, iou: float = 0.3, inside: float = 0.6) -> Tensor:
+    """Non-maximum suppression: indices of the boxes that no better one overlaps, the best first.
+
+    Boxes are of one object above an IoU of `iou`, or with more than `inside` of the smaller in the larger.
+    """
     order = scores.argsort(descending=True, stable=True)
     boxes = boxes[order]
     own, alive = areas(boxes), torch.ones(len(order), dtype=torch.bool, device="cpu")  # looked at one by one

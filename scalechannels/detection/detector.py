@@ -133,7 +133,8 @@ class Detector:
         near = ((points.sigmas / (BLOB * n)).log2()[:, None] - octaves).abs() <= NEAR  # (N, S)
         point, channel = near.nonzero().unbind(1)
         centres = points.centres[point]
-        peaks = Peaks(centres, octaves.exp2()[channel], channel, self._look(image, centres, channel))
+        logits = self._look(image, centres, channel)
+        peaks = Peaks(centres, octaves.exp2()[channel], channel, logits)
         return self._detections(self._climb(image, self._best_of_each(peaks, point)))
 
     def _require_background(self, classes: int) -> None:

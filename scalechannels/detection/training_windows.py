@@ -2,9 +2,8 @@
 
     digits (28, 28) of size 1 ──▶ canvas with neighbours, background, noise ──▶ windows of many scales
 
-No digit is ever rescaled: a canvas holds digits of size 1 alone. It is looked at through windows of wrong
-scale and place too, as the scale channels do in an image, and these are background. That is what makes the
-score peak in scale and in place.
+No digit is ever rescaled: a canvas holds digits of size 1 alone. Windows of a wrong scale or place, as scale
+channels have in any image, are background: this makes the score peak in scale and in place.
 """
 
 from __future__ import annotations
@@ -100,8 +99,7 @@ def windows(
     """`each` windows onto every canvas, and what they show: an object as far as they overlap one.
 
     A window's target is its digit's class if their boxes overlap by an IoU of 0.72 or more, the background up
-    to 0.45, and a mixture in between. one_scale: all windows have scale 1, as a plain CNN that slides over an
-    image is trained.
+    to 0.45, and a mixture in between. one_scale: all windows have scale 1, to train a plain CNN that slides.
     """
     centres, octaves = look(made, each, generator)
     if one_scale:
