@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from scalechannels.backbones.inference import evaluating, stated
 from scalechannels.backbones.sliding import Convolutional, convolutional
 from scalechannels.network import ScaleChannelNetwork
-from scalechannels.sampling import Outside, inside, require_images, triangle
+from scalechannels.sampling import require_images, sample
 from scalechannels.scales import ScaleGrid
 
 TILE = 1024
@@ -212,21 +212,15 @@ class DenseNetwork(nn.Module):
         """Logits (h, w, K) at some lattice points: sample what their windows see, and slide."""
         foveate, n = self.network.foveate, self.network.foveate.window
         axes = []
-        for span, size in zip((rows, columns), image.shape[1:], strict=True):
+        for span in (rows, columns):
             count = self.stride * (span.count - 1) + n
             steps = torch.arange(count, dtype=torch.float64, device=image.device)
             first = self.stride * span.first - (n - 1) / 2  # of the first window, in samples from the centre
-            axes.append(
-                taps(
-                    span.centre + sigma * (first + steps),
-                    sigma,
-                    size,
-                    outside=foveate.outside,
-                    antialias=foveate.antialias,
-                    dtype=image.dtype,
-                )
-            )
-        sampled = sample(image, axes[0], axes[1], outside=foveate.outside, fill=foveate.fill)[None]
+            axes.append(span.centre + sigma * (first + steps))
+        half_width = max(1.0, sigma) if foveate.antialias else 1.0
+        sampled = sample(image, axes[0], axes[1], half_width, outside=foveate.outside, fill=foveate.fill)[
+            None
+        ]
         logits = slid.logit_map(sampled.contiguous(memory_format=torch.channels_last))
         return logits[0, :, : rows.count, : columns.count].permute(1, 2, 0)  # (h, w, K)
 
@@ -273,55 +267,3 @@ def _between(maps: Tensor, span: Span, positions: Tensor, dimension: int) -> Ten
     below, above, share = span.around(positions)
     share = share.to(maps.dtype).view((-1, 1, 1) if dimension == 0 else (-1, 1))
     return torch.lerp(maps.index_select(dimension, below), maps.index_select(dimension, above), share)
-
-
-class Taps(NamedTuple):
-    """Which pixels of an axis each sample reads, and with what weight."""
-
-    pixels: Tensor  # (m, T) int64
-    weight: Tensor  # (m, T) of the image's type; 0 where a constant takes the pixel's place
-
-
-def taps(
-    positions: Tensor,
-    sigma: float,
-    size: int,
-    *,
-    outside: Outside = "border",
-    antialias: bool = False,
-    dtype: torch.dtype = torch.float32,
-) -> Taps:
-    """The taps of samples at `positions` (m,) float64, spaced σ apart, along an axis of `size` pixels."""
-    width = max(1.0, sigma) if antialias else 1.0
-    reach = torch.arange(math.ceil(2 * width) + 1 if width > 1 else 2, device=positions.device)
-    first = (positions - width).floor() if width > 1 else positions.floor()
-    index = first.long()[:, None] + reach  # (m, T)
-    weight = triangle(positions[:, None] - index, width)
-    if outside == "constant":
-        weight = weight * ((index >= 0) & (index < size))
-    return Taps(inside(index, size, outside), weight.to(dtype))
-
-
-def sample(image: Tensor, rows: Taps, columns: Taps, *, outside: Outside, fill: float = 0.0) -> Tensor:
-    """The image (C, H, W) at the product of two axes of samples: (C, h, w)."""
-    if not torch.compiler.is_compiling():  # an exported graph knows no pixel numbers
-        (top, bottom), (left, right) = (
-            (int(axis.pixels.min()), int(axis.pixels.max()) + 1) for axis in (rows, columns)
-        )
-        image = image[:, top:bottom, left:right]
-        rows, columns = Taps(rows.pixels - top, rows.weight), Taps(columns.pixels - left, columns.weight)
-    if outside == "constant":
-        image = image - fill  # so that a weight of zero stands for the constant
-    image = _along(image, rows, 1)
-    image = _along(image, columns, 2)
-    return image + fill if outside == "constant" else image
-
-
-def _along(image: Tensor, axis: Taps, dimension: int) -> Tensor:
-    shape = (-1, 1) if dimension == 1 else (1, -1)
-    total: Tensor | None = None
-    for tap in range(axis.pixels.shape[1]):
-        part = image.index_select(dimension, axis.pixels[:, tap]) * axis.weight[:, tap].view(shape)
-        total = part if total is None else total.add_(part)
-    assert total is not None
-    return total

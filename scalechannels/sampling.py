@@ -8,12 +8,13 @@ in pixel-centre coordinates (pixel i covers [i − 1/2, i + 1/2]). No size is ro
 central crop where H − n is even, and scaling an image by σ shifts the stack exactly on an ideal signal.
 
 Beyond the image (`inside`): its nearest border pixel, the image mirrored, or a constant. Between the pixels
-(`triangle`): bilinear, or a triangle as wide as the spacing of the samples, which averages what they skip.
+(`taps`): bilinear, or a triangle as wide as the spacing of the samples, which averages what they skip.
 """
 
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import Any, Literal, get_args
 
 import torch
@@ -269,17 +270,15 @@ def _reached(pixels: int, length: int, sigma: float, blur: float | None) -> slic
 def _weights(axis: _Axis, grid: ScaleGrid, outside: Outside, antialias: bool, blur: float | None) -> Tensor:
     """Row j of channel s holds the weight of every input pixel in output pixel j: (b, S, length, size)."""
     margin = blur_margin(blur)
-    positions = axis.positions(margin)[..., None]  # (b, S, m, 1)
+    positions = axis.positions(margin)  # (b, S, m)
     widest = max(1.0, grid.maximum) if antialias else 1.0
-    half_width = axis.spacing.clamp_min(1)[..., None] if antialias else 1.0
-    reach = torch.arange(math.ceil(2 * widest) + 1, dtype=positions.dtype, device=positions.device)
-    taps = (positions - half_width).floor() + reach  # (b, S, m, T)
-    weights = triangle(positions - taps, half_width)
+    half_width = axis.spacing.clamp_min(1) if antialias else 1.0
+    pixels, weights = taps(positions, half_width, widest)  # (b, S, m, T)
     matrix = torch.zeros(*weights.shape[:3], axis.size, dtype=weights.dtype, device=weights.device)
-    matrix = matrix.scatter_add(3, inside(taps.long(), axis.size, outside), weights)
+    matrix = matrix.scatter_add(3, inside(pixels.long(), axis.size, outside), weights)
     if blur is None:
         return matrix
-    spread = (weights * (taps - (weights * taps).sum(-1, keepdim=True)) ** 2).sum(-1)  # (b, S, m)
+    spread = (weights * (pixels - (weights * pixels).sum(-1, keepdim=True)) ** 2).sum(-1)  # (b, S, m)
     missing = (blur - spread.mean(2) / axis.spacing[..., 0] ** 2).clamp_min(0)  # (b, S), each image its own
     from scalechannels.scale_space import discrete_gaussian_kernels
 
@@ -297,10 +296,48 @@ def blur_margin(blur: float | None) -> int:
     return len(discrete_gaussian_kernel(blur)) // 2
 
 
-def triangle(distances: Tensor, half_width: Tensor | float) -> Tensor:
-    """The weights of pixels at these distances (…, T) from a sample, summing to 1; half-width 1: bilinear."""
-    weights = (1 - distances.abs() / half_width).clamp_min(0)
-    return weights / weights.sum(-1, keepdim=True)
+def sample(
+    image: Tensor, rows: Tensor, columns: Tensor, half_width: float, *, outside: Outside, fill: float
+) -> Tensor:
+    """The image (C, H, W) at the product of two axes of positions, float64: (C, h, w).
+
+    Gathered pixel by pixel, which is made for many samples of a large image: coordinates keep their digits
+    far from the first pixel, and the work grows with the samples, not with the image.
+    """
+    axes = []
+    for dimension, positions, shape in ((1, rows, (-1, 1)), (2, columns, (-1,))):
+        pixels, weights = taps(positions, half_width, half_width)  # (m, T)
+        size, pixels = image.shape[dimension], pixels.long()
+        if outside == "constant":
+            weights = weights * ((pixels >= 0) & (pixels < size))
+        pixels = inside(pixels, size, outside)
+        if not torch.compiler.is_compiling():  # an exported graph knows no pixel numbers
+            first, last = int(pixels.min()), int(pixels.max())
+            image, pixels = image.narrow(dimension, first, last - first + 1), pixels - first
+        axes.append((dimension, pixels, weights.to(image.dtype), shape))
+    if outside == "constant":
+        image = image - fill  # so that a weight of zero stands for the constant
+    for dimension, pixels, weights, shape in axes:
+        parts = (
+            image.index_select(dimension, at) * weight.view(shape)
+            for at, weight in zip(pixels.unbind(1), weights.unbind(1), strict=True)
+        )
+        image = reduce(Tensor.add_, parts)
+    return image + fill if outside == "constant" else image
+
+
+def taps(positions: Tensor, half_width: Tensor | float, widest: float) -> tuple[Tensor, Tensor]:
+    """The pixels that samples at positions (…) read, beyond the image too, and their weights: (…, T) each.
+
+    The weights are a triangle of this half-width, summing to 1; half-width 1 is bilinear.
+    """
+    wide = widest > 1
+    first = (positions - half_width if wide else positions).floor()[..., None]
+    count = math.ceil(2 * widest) + 1 if wide else 2
+    pixels = first + torch.arange(count, dtype=positions.dtype, device=positions.device)
+    half_width = half_width[..., None] if isinstance(half_width, Tensor) else half_width
+    weights = (1 - (positions[..., None] - pixels).abs() / half_width).clamp_min(0)
+    return pixels, weights / weights.sum(-1, keepdim=True)
 
 
 def inside(pixels: Tensor, size: int, outside: Outside) -> Tensor:

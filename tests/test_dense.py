@@ -27,7 +27,8 @@ from scalechannels import (
 )
 from scalechannels.backbones.paper import CifarBackbone, ConvBackbone
 from scalechannels.backbones.sliding import convolutional
-from scalechannels.dense import DenseNetwork, sample, taps
+from scalechannels.dense import DenseNetwork
+from scalechannels.sampling import sample
 
 GRID = ScaleGrid(0.5, 4, ratio=2**0.5)
 
@@ -349,14 +350,10 @@ def test_samples_are_those_of_foveation_wherever_they_lie(
     seen = Foveate(ScaleGrid.of(sigma), 7, outside=outside, fill=0.3, antialias=antialias)(
         image[None], torch.tensor([[row, column]], dtype=torch.float64)
     )[0, 0]
-    axes = [
-        taps(
-            centre + sigma * (torch.arange(7, dtype=torch.float64) - 3),
-            sigma, size, outside=outside, antialias=antialias, dtype=torch.float64,
-        )
-        for centre, size in ((row, height), (column, width))
-    ]  # fmt: skip
-    assert torch.allclose(sample(image, *axes, outside=outside, fill=0.3), seen, atol=1e-9)
+    steps = sigma * (torch.arange(7, dtype=torch.float64) - 3)
+    half_width = max(1.0, sigma) if antialias else 1.0
+    found = sample(image, row + steps, column + steps, half_width, outside=outside, fill=0.3)
+    assert torch.allclose(found, seen, atol=1e-9)
 
 
 def test_pattern_is_seen_upright() -> None:
