@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from scalechannels.backbones.inference import evaluating, stated
+from scalechannels.backbones.paper import require_counts
 from scalechannels.backbones.sliding import Convolutional, convolutional
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.sampling import require_images, sample
@@ -58,9 +59,6 @@ class Span:
         """How many points; of an exported graph, which has free sizes, no plain number, so no __len__."""
         return self.last - self.first
 
-    def __len__(self) -> int:
-        return self.count
-
     def positions(self, device: torch.device | str | None = None) -> Tensor:
         steps = torch.arange(self.first, self.last, dtype=torch.float64, device=device)
         return self.centre + self.step * steps
@@ -80,9 +78,9 @@ class Span:
         return below, above, steps - lower
 
     def parts(self, count: int) -> Iterator[Span]:
-        """Pieces of nearly equal length, at most `count` points each."""
-        pieces = math.ceil(len(self) / count)
-        edges = [self.first + len(self) * piece // pieces for piece in range(pieces + 1)]
+        """Pieces of nearly equal length, at most `count` points each; a graph has one alone."""
+        pieces = 1 if torch.compiler.is_compiling() else math.ceil(self.count / count)
+        edges = [self.first + self.count * piece // pieces for piece in range(pieces + 1)]
         for first, last in pairwise(edges):
             yield replace(self, first=first, last=last)
 
@@ -96,8 +94,13 @@ class ChannelMap(NamedTuple):
 
     def at(self, rows: Tensor, columns: Tensor) -> Tensor:
         """Bilinear interpolation at the product of two axes of positions, float64: (h', w', K)."""
-        maps = _between(self.logits, self.rows, rows, 0)
-        return _between(maps, self.columns, columns, 1)
+        maps = self.logits
+        axes = (self.rows, rows, (-1, 1, 1)), (self.columns, columns, (-1, 1))
+        for dimension, (span, positions, shape) in enumerate(axes):
+            *beside, share = span.around(positions)
+            below, above = (maps.index_select(dimension, index) for index in beside)
+            maps = torch.lerp(below, above, share.to(maps.dtype).view(shape))
+        return maps
 
 
 class DenseNetwork(nn.Module):
@@ -119,7 +122,7 @@ class DenseNetwork(nn.Module):
     def __init__(self, network: ScaleChannelNetwork, step: int = 4, *, tile: int = TILE) -> None:
         super().__init__()
         if not isinstance(network, ScaleChannelNetwork):
-            raise TypeError(f"dense maps need a ScaleChannelNetwork, got {type(network).__name__}")
+            raise TypeError(f"the network must be a ScaleChannelNetwork; got {type(network).__name__}")
         if network.head is not None:
             raise ValueError("dense maps are defined where logits are pooled; this network pools features")
         if network.foveate.blur is not None:
@@ -129,9 +132,7 @@ class DenseNetwork(nn.Module):
             )
         if network.shifts:
             raise ValueError("dense maps do not support shifts: use a network with shifts=0")
-        for name, value in {"step": step, "tile": tile}.items():
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} is a whole number of pixels, at least 1, got {value!r}")
+        require_counts(step=step, tile=tile)
         if network.everywhere is not None and network.everywhere.norm == "each":
             raise ValueError("each channel has its own batch norm, so no single backbone can slide")
         self.network, self.step, self.tile = network, step, max(tile, step)
@@ -168,20 +169,10 @@ class DenseNetwork(nn.Module):
         `rows` and `columns` are ranges of positions: only what interpolation inside them needs is computed.
         """
         if image.ndim != 3:
-            raise ValueError(f"one image (C, H, W) is needed, got the shape {tuple(image.shape)}")
+            raise ValueError(f"image must be one image (C, H, W); got the shape {tuple(image.shape)}")
         require_images(image[None], stated(self.network.backbone, "channels"))
-        maps = []
         with evaluating(self.network):
-            slid = self._slid()
-            for sigma in self.grid:
-                high, wide = (
-                    lattice if part is None else lattice.over(*part)
-                    for lattice, part in zip(
-                        self.lattice(sigma, image.shape[1:]), (rows, columns), strict=True
-                    )
-                )
-                maps.append(self._channel(slid, image, sigma, high, wide))
-        return maps
+            return self._maps(self._slid(), image, rows, columns)
 
     def lattice(self, sigma: float, shape: tuple[int, ...] | torch.Size) -> tuple[Span, Span]:
         """The whole lattice of channel σ in an image of this shape (H, W): rows and columns."""
@@ -194,19 +185,23 @@ class DenseNetwork(nn.Module):
     def _slid(self, check: bool = False) -> Convolutional:
         return convolutional(self.network.backbone, self.network.foveate.window, check=check)
 
-    def _channel(
-        self, slid: Convolutional, image: Tensor, sigma: float, rows: Span, columns: Span
-    ) -> ChannelMap:
+    def _maps(
+        self, slid: Convolutional, image: Tensor, *parts: tuple[float, float] | None
+    ) -> list[ChannelMap]:
+        """The maps of all channels, as far as interpolation in these parts of the two axes needs them."""
         exact = image if image.dtype in (torch.float32, torch.float64) else image.float()
-        whole = torch.compiler.is_compiling()  # a graph has no pieces
-        bands = []
-        for high in [rows] if whole else rows.parts(PLACES):
-            pieces = [
-                self._piece(slid, exact, sigma, high, wide).to(image.dtype)
-                for wide in ([columns] if whole else columns.parts(PLACES))
-            ]
-            bands.append(torch.cat(pieces, 1) if len(pieces) > 1 else pieces[0])
-        return ChannelMap(torch.cat(bands) if len(bands) > 1 else bands[0], rows, columns)
+        maps = []
+        for sigma in self.grid:
+            rows, columns = (
+                lattice if part is None else lattice.over(*part)
+                for lattice, part in zip(self.lattice(sigma, image.shape[1:]), parts, strict=True)
+            )
+            bands = []
+            for high in rows.parts(PLACES):
+                pieces = [self._piece(slid, exact, sigma, high, wide) for wide in columns.parts(PLACES)]
+                bands.append(torch.cat(pieces, 1))
+            maps.append(ChannelMap(torch.cat(bands).to(image.dtype), rows, columns))
+        return maps
 
     def _piece(self, slid: Convolutional, image: Tensor, sigma: float, rows: Span, columns: Span) -> Tensor:
         """Logits (h, w, K) at some lattice points: sample what their windows see, and slide."""
@@ -241,17 +236,10 @@ class DenseNetwork(nn.Module):
     def _pooled_tile(
         self, slid: Convolutional, image: Tensor, rows: Tensor, columns: Tensor
     ) -> tuple[Tensor, Tensor]:
-        maps = []
-        for sigma in self.grid:
-            high, wide = self.lattice(sigma, image.shape[1:])
-            if not torch.compiler.is_compiling():
-                high, wide = (
-                    high.over(float(rows[0]), float(rows[-1])),
-                    wide.over(*map(float, columns[[0, -1]])),
-                )
-            maps.append(self._channel(slid, image, sigma, high, wide))
-        logits, scales = [], []
         whole = torch.compiler.is_compiling()
+        ends = [None if whole else (float(axis[0]), float(axis[-1])) for axis in (rows, columns)]
+        maps = self._maps(slid, image, *ends)
+        logits, scales = [], []
         for part in [rows] if whole else rows.split(max(1, POOLED // len(columns))):
             channels = torch.stack([one.at(part, columns).flatten(0, 1) for one in maps], 1)  # (P, S, K)
             said = self.network.explain_channels(channels)
@@ -260,10 +248,3 @@ class DenseNetwork(nn.Module):
             logits.append(said.logits.view(part.shape[0], columns.shape[0], -1))
             scales.append(said.scales.view(part.shape[0], columns.shape[0]))
         return torch.cat(logits), torch.cat(scales)
-
-
-def _between(maps: Tensor, span: Span, positions: Tensor, dimension: int) -> Tensor:
-    """Linear interpolation along one axis of a map (h, w, K)."""
-    below, above, share = span.around(positions)
-    share = share.to(maps.dtype).view((-1, 1, 1) if dimension == 0 else (-1, 1))
-    return torch.lerp(maps.index_select(dimension, below), maps.index_select(dimension, above), share)

@@ -71,7 +71,7 @@ class Everywhere:
             raise ValueError(f"margin is zero or more pixels, got {margin}")
         self.foveate, self.places, self.margin = foveate, places, margin
         self.centred, self.drop_features, self.norm = centred, drop_features, norm
-        self.stride = math.prod(backbone.strides) if hasattr(backbone, "strides") else int(backbone.stride)
+        self.stride = int(backbone.stride)
         self.norms = nn.ModuleList(
             nn.ModuleList(nn.BatchNorm2d(features) for features in backbone.features)
             for _ in (foveate.grid if norm == "each" else ())

@@ -301,7 +301,7 @@ def test_a_logit_map_without_a_stride_is_refused() -> None:
 
 
 def test_networks_that_have_no_dense_map_are_refused() -> None:
-    with pytest.raises(TypeError, match="need a ScaleChannelNetwork, got PlainNetwork"):
+    with pytest.raises(TypeError, match="must be a ScaleChannelNetwork; got PlainNetwork"):
         DenseNetwork(cnn())
     with pytest.raises(ValueError, match="each channel has its own batch norm"):
         DenseNetwork(swmax(GRID, norm="each"))
@@ -311,7 +311,7 @@ def test_networks_that_have_no_dense_map_are_refused() -> None:
     with pytest.raises(ValueError, match="this network pools features"):
         DenseNetwork(headed)
     for wrong in (0, 1.5):
-        with pytest.raises(ValueError, match="step is a whole number"):
+        with pytest.raises(ValueError, match="step must be a whole number of at least 1; got"):
             DenseNetwork(fovavg(GRID), step=wrong)
     dense = DenseNetwork(small_network())
     with pytest.raises(ValueError, match=r"one image \(C, H, W\)"):

@@ -6,6 +6,7 @@ the dense layers as convolutions and gives logits at every place of a larger ima
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
@@ -53,6 +54,7 @@ class ConvBackbone(Backbone):
         self.features, self.window, self.channels, self.classes = tuple(features), window, channels, classes
         self.hidden, self.batch_norm = hidden, batch_norm
         self.strides = tuple(1 + index % 2 for index in range(len(features)))
+        self.stride = math.prod(self.strides)
         self.side = _side_after(window, self.strides)
         self.convolutions = nn.Sequential(
             *(

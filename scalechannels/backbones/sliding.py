@@ -8,13 +8,11 @@ become averages over a moving window.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from scalechannels.backbones.inference import colours, fold, foldable, untouched
@@ -41,9 +39,7 @@ class Convolutional(NamedTuple):
     stride: int
 
 
-def convolutional(
-    backbone: nn.Module, window: int, channels: int | None = None, *, check: bool = True
-) -> Convolutional:
+def convolutional(backbone: nn.Module, window: int, *, check: bool = True) -> Convolutional:
     """The sliding form of a backbone in eval mode, as its weights are now.
 
     Law: place (i, j) of the map is the backbone's output on that window alone. This is checked on noise, and
@@ -51,7 +47,8 @@ def convolutional(
     construction, so it is checked only where it was changed.
     """
     if isinstance(backbone, ConvBackbone):
-        slid = _of_conv_backbone(backbone)
+        convolutions = fold(backbone.convolutions)
+        slid = Convolutional(lambda images: backbone.slid(convolutions(images)), backbone.stride)
         check = check and not _as_built(backbone)
     elif callable(getattr(backbone, "logit_map", None)):
         stride = getattr(backbone, "stride", None)
@@ -68,7 +65,7 @@ def convolutional(
         why = "it pads its convolutions, and" if padded else "it"
         raise TypeError(f"{type(backbone).__name__} cannot slide: {why} has no logit_map. {HOW}")
     if check:
-        _check(backbone, slid, window, channels)
+        _check(backbone, slid, window)
     return slid
 
 
@@ -80,20 +77,6 @@ def _as_built(backbone: ConvBackbone) -> bool:
         and all(type(layer) is nn.Linear for layer in dense)
         and all(map(untouched, (backbone, backbone.convolutions, *dense)))
     )
-
-
-def _of_conv_backbone(backbone: ConvBackbone) -> Convolutional:
-    convolutions = fold(backbone.convolutions)
-    kernel = backbone.dense.weight.view(
-        backbone.hidden, backbone.features[-1], backbone.side, backbone.side
-    ).contiguous(memory_format=torch.channels_last)
-    bias, last = backbone.dense.bias, backbone.classifier
-
-    def logit_map(images: Tensor) -> Tensor:
-        codes = F.conv2d(convolutions(images), kernel, bias).relu_()
-        return F.conv2d(codes, last.weight[:, :, None, None], last.bias)
-
-    return Convolutional(logit_map, math.prod(backbone.strides))
 
 
 def _of_sequential(backbone: nn.Sequential, window: int) -> Convolutional:
@@ -156,12 +139,11 @@ def _reach(layer: nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d) -> tuple[int, int]:
 
 
 @torch.no_grad()
-def _check(backbone: nn.Module, slid: Convolutional, window: int, channels: int | None) -> None:
-    channels = colours(backbone, otherwise=1) if channels is None else channels
+def _check(backbone: nn.Module, slid: Convolutional, window: int) -> None:
     reference = next(chain(backbone.parameters(), backbone.buffers()), torch.empty(0))
     generator = torch.Generator().manual_seed(0)
     side = window + 2 * slid.stride
-    noise = torch.randn(1, channels, side, side, generator=generator)
+    noise = torch.randn(1, colours(backbone, otherwise=1), side, side, generator=generator)
     # Of growing contrast: over even noise, statistics of a window (group norm) hardly differ from the map's.
     noise = (noise * torch.linspace(0, 2, side)).to(reference)
     at = [(row, column) for row in range(3) for column in range(3)]

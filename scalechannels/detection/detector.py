@@ -188,7 +188,7 @@ class Detector:
         for axis, (at, span) in enumerate(((row, own.rows), (column, own.columns))):
             places = [(row + by, column) if axis == 0 else (row, column + by) for by in (-1, 1)]
             low, high = (score[r.clamp(0, len(rows) - 1), c.clamp(0, len(columns) - 1)] for r, c in places)
-            edge = (at == 0) | (at == len(span) - 1)
+            edge = (at == 0) | (at == span.count - 1)
             offset = torch.where(edge, 0.0, parabola(low, here, high)).double()
             centre.append(span.positions(device)[at] + span.step * offset)
         octave = torch.zeros_like(here)
