@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict, get_args
+from typing import Literal, TypedDict
 
 from torch import nn
 from typing_extensions import Unpack
@@ -11,16 +11,19 @@ from scalechannels.backbones.paper import CifarBackbone, ConvBackbone, mnist_bac
 from scalechannels.network import Norm, ScaleChannelNetwork
 from scalechannels.plain import PlainNetwork
 from scalechannels.pooling import ConcatScales, LogMeanExpOverScales, MaxOverScales, MeanOverScales
+from scalechannels.sampling import Outside
 from scalechannels.scales import ScaleGrid
 
 Data = Literal["mnist", "cifar10"]
+USUAL: dict[Data, tuple[int, int, Outside]] = {"mnist": (1, 28, "border"), "cifar10": (3, 32, "reflect")}
+"""The images' channels, the window and what is seen outside, unless asked otherwise."""
 
 
 class PaperOptions(TypedDict, total=False):
     """What the paper's networks can be asked for beyond their pooling."""
 
     data: Data
-    """Whose backbone: "mnist", the default (1 channel, window 28, border) or "cifar10" (3, 32, reflect)."""
+    """Whose backbone; see `USUAL`."""
     channels: int
     classes: int
     window: int
@@ -99,52 +102,39 @@ def paper_network(
         raise ValueError(
             "channels and width are for the paper's backbone; leave them out with your own backbone"
         )
+    usual_channels, usual_window, outside = _usual(data)
+    channels = usual_channels if channels is None else channels
+    window = usual_window if window is None else window
+    if backbone is None and data == "mnist":
+        backbone = mnist_backbone(window=window, channels=channels, classes=classes, width=width)
+    elif backbone is None:
+        if width != 1:
+            raise ValueError(f"width must be 1 for the CIFAR-10 backbone; got {width}")
+        backbone = CifarBackbone(channels=channels, classes=classes)
     return ScaleChannelNetwork(
-        backbone or paper_backbone(data, channels=channels, classes=classes, window=window, width=width),
+        backbone,
         grid,
         pool,
-        (28 if data == "mnist" else 32) if window is None else window,
-        outside="border" if data == "mnist" else "reflect",
+        window,
+        outside=outside,
         antialias=antialias,
         blur=blur,
         shifts=shifts,
     )
 
 
-def paper_backbone(
-    data: Data,
-    *,
-    channels: int | None = None,
-    classes: int = 10,
-    window: int | None = None,
-    width: int = 1,
-) -> ConvBackbone | CifarBackbone:
-    """The network of one scale channel for this data."""
-    if data == "mnist":
-        return mnist_backbone(
-            window=28 if window is None else window,
-            channels=1 if channels is None else channels,
-            classes=classes,
-            width=width,
-        )
-    if data == "cifar10":
-        if width != 1:
-            raise ValueError(f"width is for the MNIST backbone, got {width} for CIFAR-10")
-        return CifarBackbone(channels=3 if channels is None else channels, classes=classes)
-    raise ValueError(f"data is one of {get_args(Data)}, got {data!r}")
-
-
 def cnn(
     *, data: Data = "mnist", image_size: int = 112, channels: int | None = None, classes: int = 10
 ) -> PlainNetwork:
     """The paper's plain CNN: eight blocks on 112x112 digits (92,198 parameters), or the CIFAR-10 backbone."""
-    if data == "mnist":
-        features = (16, 16, 16, 16, 32, 32, 32, 32)
-        return PlainNetwork(
-            ConvBackbone(
-                features, window=image_size, channels=1 if channels is None else channels, classes=classes
-            )
-        )
+    channels = _usual(data)[0] if channels is None else channels
     if data == "cifar10":
-        return PlainNetwork(CifarBackbone(channels=3 if channels is None else channels, classes=classes))
-    raise ValueError(f"data is one of {get_args(Data)}, got {data!r}")
+        return PlainNetwork(CifarBackbone(channels=channels, classes=classes))
+    features = (16, 16, 16, 16, 32, 32, 32, 32)
+    return PlainNetwork(ConvBackbone(features, window=image_size, channels=channels, classes=classes))
+
+
+def _usual(data: Data) -> tuple[int, int, Outside]:
+    if data not in USUAL:
+        raise ValueError(f"data must be one of {tuple(USUAL)}; got {data!r}")
+    return USUAL[data]

@@ -17,13 +17,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from scalechannels.pooling import log_mean_exp, maximum
-from scalechannels.sampling import Foveate, resample
-from scalechannels.scales import ScaleGrid
+from scalechannels.sampling import Foveate
 
 if TYPE_CHECKING:
     from scalechannels.network import Norm, Places
 
-NORMS = ("joint", "each")
 OVER_PLACES: dict[str, Callable[[Tensor, int], Tensor]] = {
     "max": maximum,
     "mean": lambda values, dim: values.mean(dim),
@@ -63,12 +61,12 @@ class Everywhere:
                 f"a backbone that looks everywhere needs a method logit_map, (N,C,H,W) to (N,K,h,w); "
                 f"{type(backbone).__name__} has none"
             )
-        if norm not in (None, *NORMS):
-            raise ValueError(f"norm is None or one of {NORMS}, got {norm!r}")
+        if norm not in (None, "joint", "each"):
+            raise ValueError(f"norm must be None, 'joint' or 'each'; got {norm!r}")
         if norm is not None and backbone.batch_norm != (norm == "joint"):
             raise ValueError('"joint" needs a backbone with batch norm, "each" one without')
         if margin < 0:
-            raise ValueError(f"margin is zero or more pixels, got {margin}")
+            raise ValueError(f"margin must be zero or more pixels; got {margin}")
         self.foveate, self.places, self.margin = foveate, places, margin
         self.centred, self.drop_features, self.norm = centred, drop_features, norm
         self.stride = int(backbone.stride)
@@ -138,18 +136,9 @@ class Everywhere:
         return (side - 1) / 2 + sigma * (first + steps)
 
     def _rescaled(self, images: Tensor, sigma: float) -> Tensor:
+        channel = self.foveate.grid.index(sigma)
         size = self.sampled_size(images.shape[2:], sigma)
-        spacing = images.new_full((1,), sigma, dtype=torch.float64)  # made there: a graph copies nothing
-        how = self.foveate
-        return resample(
-            images,
-            ScaleGrid.of(sigma),
-            size,
-            outside=how.outside,
-            fill=how.fill,
-            antialias=how.antialias,
-            spacing=spacing,
-        )[:, 0]
+        return self.foveate.sampled(images, size, slice(channel, channel + 1))[:, 0]
 
     def _normed_maps(self, channels: Sequence[Tensor], backbone: Any) -> list[Tensor]:
         """All channels through the convolutions layer by layer, normalised across them or each by itself."""

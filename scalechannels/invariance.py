@@ -32,7 +32,7 @@ def rescale_images(
 ) -> Tensor:
     """S_t f about the centre in a frame of the same size: bilinear, anti-aliased where it shrinks."""
     if not factor > 0:
-        raise ValueError(f"a scale factor is positive, got {factor}")
+        raise ValueError(f"factor must be positive; got {factor}")
     require_images(images)
     grid, size = ScaleGrid.of(1 / factor), (images.shape[2], images.shape[3])
     return resample(images, grid, size, outside=outside, fill=fill, antialias=factor < 1)[:, 0]

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 
-from scalechannels.backbones.inference import (
-    binds_images,
-    evaluating,
-    for_inference,
-    in_pieces,
-    require_logits,
-    stated,
-)
+from scalechannels.backbones.inference import binds_images, evaluating, in_pieces, logits_of, stated
 from scalechannels.pooling import ConcatScales
 from scalechannels.sampling import Foveate, Outside, require_images
 from scalechannels.saving.saved_network import Network
@@ -89,17 +83,17 @@ class ScaleChannelNetwork(Network):
         super().__init__()
         for name, part in {"backbone": backbone, "pool": pool}.items():
             if not isinstance(part, nn.Module):
-                raise TypeError(f"the {name} is a torch module, such as MaxOverScales(), got {part!r}")
+                raise TypeError(f"{name} must be a torch module, such as MaxOverScales(); got {part!r}")
         for name, value, choices in (("look", look, Look), ("places", places, Places)):
             if value not in get_args(choices):
-                raise ValueError(f"{name} is one of {get_args(choices)}, got {value!r}")
+                raise ValueError(f"{name} must be one of {get_args(choices)}; got {value!r}")
         wanted = stated(backbone, "window")
         if wanted is not None and wanted != window:
             raise ValueError(f"this backbone takes windows of {wanted} pixels, the network gives {window}")
         if isinstance(pool, ConcatScales) and pool.scales != len(grid):
             raise ValueError(f"the concatenation was made for {pool.scales} scales, the grid has {len(grid)}")
         if not isinstance(shifts, int) or shifts < 0:
-            raise ValueError(f"shifts is a whole number of window pixels, 0 or more, got {shifts!r}")
+            raise ValueError(f"shifts must be a whole number of window pixels, 0 or more; got {shifts!r}")
         if shifts and isinstance(pool, ConcatScales):
             raise ValueError("shifted windows are pooled as channels are, which a concatenation cannot do")
         self.foveate = Foveate(grid, window, outside=outside, fill=fill, antialias=antialias, blur=blur)
@@ -133,12 +127,11 @@ class ScaleChannelNetwork(Network):
 
     def forward(self, images: Tensor, centres: Tensor | None = None) -> Tensor:
         """Logits (B, K) of images (B, C, H, W) of any H and W; `centres` (B, 2) as in Foveate."""
-        self._check(images, centres)
-        return in_pieces(self._logits, images, centres, self._pixels(images), training=binds_images(self))
+        return self.pool_channels(self._in_pieces(self._channels, images, centres))
 
     def channel_logits(self, images: Tensor, centres: Tensor | None = None) -> Tensor:
         """What each channel says before pooling: (B, S, K)."""
-        channels = self._outputs(images, centres)
+        channels = self._in_pieces(self._channels, images, centres)
         return channels if self.head is None else self.head(channels)
 
     def explain(self, images: Tensor, centres: Tensor | None = None) -> Explanation:
@@ -148,16 +141,8 @@ class ScaleChannelNetwork(Network):
         """
         with evaluating(self):
             if self.everywhere is None:
-                return self.explain_channels(self._outputs(images, centres))
-            self._check(images, centres)
-            pixels = self.everywhere.pixels(images)
-            found = in_pieces(
-                lambda part, _: self.everywhere.found(part, self.backbone),
-                images,
-                None,
-                pixels,
-                training=binds_images(self),
-            )
+                return self.explain_channels(self._in_pieces(self._channels, images, centres))
+            found = self._in_pieces(self._found, images, centres)
             said = self.explain_channels(found[..., 0])  # found: (B, S, K, 3)
             if said.contributions is None:
                 return said
@@ -185,13 +170,6 @@ class ScaleChannelNetwork(Network):
         """Logits (B, K) of windows (B, S, C, n, n) that were foveated before, such as cached ones."""
         return self.pool_channels(self._backbone(stack))
 
-    def _logits(self, images: Tensor, centres: Tensor | None) -> Tensor:
-        return self.pool_channels(self._channels(images, centres))
-
-    def _outputs(self, images: Tensor, centres: Tensor | None) -> Tensor:
-        self._check(images, centres)
-        return in_pieces(self._channels, images, centres, self._pixels(images), training=binds_images(self))
-
     def _channels(self, images: Tensor, centres: Tensor | None) -> Tensor:
         """What the backbone gives in each channel: (B, S, K or F)."""
         if self.everywhere is not None:
@@ -205,17 +183,13 @@ class ScaleChannelNetwork(Network):
         outputs = self._backbone(windows.flatten(1, 2)).unflatten(1, (-1, len(corners)))  # (B, S, 5, K)
         return self.pool(outputs.flatten(0, 1)).unflatten(0, outputs.shape[:2])
 
+    def _found(self, images: Tensor, centres: None) -> Tensor:
+        return self.everywhere.found(images, self.backbone)
+
     def _backbone(self, stack: Tensor) -> Tensor:
         B, S = stack.shape[:2]
         try:
-            backbone = for_inference(self.backbone)
-            outputs = in_pieces(
-                lambda windows, _: require_logits(backbone(windows), windows),
-                stack.flatten(0, 1),
-                None,
-                stack[0, 0].numel(),
-                training=binds_images(self),
-            )  # (B·S, K)
+            outputs = logits_of(self.backbone, stack.flatten(0, 1))  # (B·S, K)
         except torch.OutOfMemoryError:
             raise  # no fault of the window, and callers may know what to do
         except RuntimeError as error:
@@ -231,17 +205,17 @@ class ScaleChannelNetwork(Network):
             ) from error
         return outputs.view(B, S, -1)  # (B, S, K)
 
-    def _check(self, images: Tensor, centres: Tensor | None) -> None:
+    def _in_pieces(self, function: Callable[..., Tensor], images: Tensor, centres: Tensor | None) -> Tensor:
+        """function(images, centres), the images checked and as many at once as fit."""
         require_images(images, stated(self.backbone, "channels"))
-        if centres is not None and self.everywhere is not None:
-            raise ValueError("a network that looks everywhere takes no centres")
-
-    def _pixels(self, images: Tensor) -> int:
-        """An image's weight in a piece: its windows are small beside what the backbone makes of them."""
         if self.everywhere is not None:
-            return self.everywhere.pixels(images)
-        windows = len(self.grid) * (5 if self.shifts else 1)
-        return max(1, windows * images.shape[1] * self.foveate.window**2 // FOVEATED_AT_ONCE)
+            if centres is not None:
+                raise ValueError("a network that looks everywhere takes no centres")
+            pixels = self.everywhere.pixels(images)
+        else:  # windows are small beside what the backbone makes of them
+            windows = len(self.grid) * (5 if self.shifts else 1)
+            pixels = max(1, windows * images.shape[1] * self.foveate.window**2 // FOVEATED_AT_ONCE)
+        return in_pieces(function, images, centres, pixels, training=binds_images(self))
 
     def arguments(self) -> dict[str, Any]:
         return {

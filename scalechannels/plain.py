@@ -17,14 +17,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from scalechannels.backbones.inference import (
-    binds_images,
-    evaluating,
-    for_inference,
-    in_pieces,
-    require_logits,
-    stated,
-)
+from scalechannels.backbones.inference import evaluating, logits_of, stated
 from scalechannels.network import Explanation, ScaleChannelNetwork
 from scalechannels.pooling import MeanProbabilityOverScales
 from scalechannels.sampling import Outside, require_images
@@ -47,17 +40,10 @@ class PlainNetwork(Network):
         side = stated(self.backbone, "window")
         if side is not None and tuple(images.shape[2:]) != (side, side):
             raise ValueError(
-                f"the plain CNN takes images of {side}x{side} pixels, got {images.shape[2]}x{images.shape[3]}"
+                f"images must have the plain CNN's {side}x{side} pixels; "
+                f"got {images.shape[2]}x{images.shape[3]}"
             )
-        pixels = images.shape[1] * images.shape[2] * images.shape[3]
-        backbone = for_inference(self.backbone)
-        return in_pieces(
-            lambda part, _: require_logits(backbone(part), part),
-            images,
-            None,
-            pixels,
-            training=binds_images(self),
-        )
+        return logits_of(self.backbone, images)
 
     def explain(self, images: Tensor) -> Explanation:
         """The logits in eval mode, whatever mode the network is in; there are no channels."""
@@ -89,15 +75,13 @@ def averaged_over_scales(
     Law: with the one factor 1 it is the CNN, its logits normalised to log-probabilities.
     """
     if not isinstance(network, PlainNetwork):
-        raise TypeError(
-            f"a PlainNetwork is averaged over scales, such as cnn(), got {type(network).__name__}"
-        )
+        raise TypeError(f"network must be a PlainNetwork, such as cnn(); got {type(network).__name__}")
     if not isinstance(sizes, ScaleGrid):
         raise TypeError(
-            f"sizes are a ScaleGrid, such as ScaleGrid(0.5, 8, ratio=2**0.25), got {type(sizes).__name__}"
+            f"sizes must be a ScaleGrid, such as ScaleGrid(0.5, 8, ratio=2**0.25); got {type(sizes).__name__}"
         )
     if not (training_size > 0 and math.isfinite(training_size)):
-        raise ValueError(f"the training size is a positive, finite number, got {training_size}")
+        raise ValueError(f"training_size must be a positive, finite number; got {training_size}")
     backbone = network.backbone
     side = window if window is not None else stated(backbone, "window")
     if side is None:

@@ -108,7 +108,7 @@ class ConcatScales(Pooling):
     def forward(self, channels: Tensor) -> Tensor:
         if tuple(channels.shape[1:]) != (self.scales, self.inputs):
             raise ValueError(
-                f"this concatenation was made for {self.scales} scales of {self.inputs} outputs, "
+                f"this concatenation was made for {self.scales} scales of {self.inputs} outputs; "
                 f"got {channels.shape[1]} of {channels.shape[2]}"
             )
         return self.mix(channels.flatten(1))  # (B, K)

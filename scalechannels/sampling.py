@@ -61,14 +61,14 @@ class Foveate(nn.Module):
         super().__init__()
         if not isinstance(grid, ScaleGrid):
             raise TypeError(
-                f"a ScaleGrid is needed, got {type(grid).__name__}; ScaleGrid.of(1, 2, 4) makes one"
+                f"grid must be a ScaleGrid, such as ScaleGrid.of(1, 2, 4); got {type(grid).__name__}"
             )
         if not isinstance(window, int) or window < 1:
-            raise ValueError(f"the window is a whole number of pixels, at least 1, got {window!r}")
+            raise ValueError(f"window must be a whole number of at least 1; got {window!r}")
         if outside not in get_args(Outside):
-            raise ValueError(f"outside is one of {get_args(Outside)}, got {outside!r}")
+            raise ValueError(f"outside must be one of {get_args(Outside)}; got {outside!r}")
         if blur is not None and not (blur > 0 and math.isfinite(blur)):
-            raise ValueError(f"blur is a positive variance in squared window pixels or None, got {blur!r}")
+            raise ValueError(f"blur must be None or positive, in squared window pixels; got {blur!r}")
         self.grid, self.window, self.outside, self.fill = grid, window, outside, fill
         self.antialias, self.blur = antialias, blur
         self.register_buffer("spacing", _spacing(grid), persistent=False)
@@ -84,29 +84,33 @@ class Foveate(nn.Module):
         require_images(images)
         if centres is not None and (centres.ndim != 2 or tuple(centres.shape) != (images.shape[0], 2)):
             raise ValueError(
-                f"centres need the shape ({images.shape[0]}, 2), a row and a column for each image, "
+                f"centres must be ({images.shape[0]}, 2), a row and a column for each image; "
                 f"got {tuple(centres.shape)}"
             )
+        return self.sampled(images, (self.window, self.window), centres=centres)
+
+    def sampled(
+        self,
+        images: Tensor,
+        size: tuple[int, int],
+        channels: slice = slice(None),
+        centres: Tensor | None = None,
+    ) -> Tensor:
+        """The same of some channels, through windows of another size: (B, S, C, *size)."""
         return resample(
             images,
-            self.grid,
-            (self.window, self.window),
+            self.grid[channels],
+            size,
             centres=centres,
             outside=self.outside,
             fill=self.fill,
             antialias=self.antialias,
             blur=self.blur,
-            spacing=self.spacing,
+            spacing=self.spacing[channels],
         )
 
     def arguments(self) -> dict[str, Any]:
-        return {
-            "window": self.window,
-            "outside": self.outside,
-            "fill": self.fill,
-            "antialias": self.antialias,
-            "blur": self.blur,
-        }
+        return {name: getattr(self, name) for name in ("window", "outside", "fill", "antialias", "blur")}
 
     def extra_repr(self) -> str:
         return ", ".join(
@@ -161,15 +165,15 @@ def resample(
 def require_images(images: Tensor, channels: int | None = None) -> None:
     """A clear error unless images are a non-empty floating (B, C, H, W), with C = channels if given."""
     if not isinstance(images, Tensor):
-        raise TypeError(f"images are a torch.Tensor (B, C, H, W), got {type(images).__name__}")
+        raise TypeError(f"images must be a torch.Tensor (B, C, H, W); got {type(images).__name__}")
     if images.ndim != 4:
-        raise ValueError(f"images need four dimensions (B, C, H, W), got the shape {tuple(images.shape)}")
+        raise ValueError(f"images must have the shape (B, C, H, W); got {tuple(images.shape)}")
     if not images.is_floating_point():
-        raise TypeError(f"images need a floating type, got {images.dtype}; convert with images.float() / 255")
+        raise TypeError(f"images must be floating; got {images.dtype}. Convert with images.float() / 255")
     if 0 in images.shape:
-        raise ValueError(f"images must not be empty, got the shape {tuple(images.shape)}")
+        raise ValueError(f"images must not be empty; got {tuple(images.shape)}")
     if channels is not None and images.shape[1] != channels:
-        raise ValueError(f"the network takes images of {channels} channels, got {images.shape[1]}")
+        raise ValueError(f"images must have {channels} channels for this network; got {images.shape[1]}")
 
 
 def _spacing(grid: ScaleGrid, device: torch.device | None = None) -> Tensor:

@@ -19,13 +19,15 @@ from torch import Tensor
 
 def gaussian(x: Tensor, sigma: float) -> Tensor:
     """The normalised 1-D Gaussian g(x; σ) at the positions x."""
-    _require_positive(sigma)
+    if not sigma > 0:
+        raise ValueError(f"sigma must be positive; got {sigma}")
     return torch.exp(-(x**2) / (2 * sigma**2)) / (math.sqrt(2 * math.pi) * sigma)
 
 
 def hermite(order: int, x: Tensor) -> Tensor:
     """The probabilists' Hermite polynomial He_n(x), by He_{n+1} = x·He_n − n·He_{n−1}."""
-    _require_order(order)
+    if order < 0:
+        raise ValueError(f"order must be at least 0; got {order}")
     previous, current = torch.zeros_like(x), torch.ones_like(x)
     for n in range(order):
         previous, current = current, x * current - n * previous
@@ -34,8 +36,8 @@ def hermite(order: int, x: Tensor) -> Tensor:
 
 def gaussian_derivative(x: Tensor, sigma: float, order: int) -> Tensor:
     """∂ₓⁿ g(x; σ) = (−1)ⁿ σ⁻ⁿ He_n(x/σ) g(x; σ) at the positions x."""
-    _require_positive(sigma)
-    return (-1 / sigma) ** order * hermite(order, x / sigma) * gaussian(x, sigma)
+    factor = gaussian(x, sigma)
+    return (-1 / sigma) ** order * hermite(order, x / sigma) * factor
 
 
 def gaussian_derivative_kernel(
@@ -47,7 +49,7 @@ def gaussian_derivative_kernel(
     what a kernel shared between scale channels amounts to.
     """
     if len(x) != len(orders):
-        raise ValueError(f"one order for each axis is needed, got {len(x)} axes and {len(orders)} orders")
+        raise ValueError(f"orders must hold one for each axis; got {len(orders)} for {len(x)} axes")
     kernel = torch.ones((), dtype=x[0].dtype, device=x[0].device)
     for axis, order in zip(x, orders, strict=True):
         kernel = kernel[..., None] * gaussian_derivative(axis, sigma, order)
@@ -59,7 +61,7 @@ def directional_derivative_kernel(
 ) -> Tensor:
     """σ^(γn) (e·∇)ⁿ g in two dimensions, for the unit vector e along `direction`."""
     if len(x) != 2 or len(direction) != 2:
-        raise ValueError(f"two axes and a 2-D direction are needed, got {len(x)} and {len(direction)}")
+        raise ValueError(f"x and direction must have two axes; got {len(x)} and {len(direction)}")
     norm = math.hypot(*direction)
     if norm == 0:
         raise ValueError("the direction must not be the zero vector")
@@ -85,7 +87,7 @@ def discrete_gaussian_kernel(
     in proportion, which with the default radius moves no weight by more than 1e-9.
     """
     if variance < 0 or not math.isfinite(variance):
-        raise ValueError(f"a variance of zero or more is needed, got {variance}")
+        raise ValueError(f"variance must be finite and at least 0; got {variance}")
     enough = math.ceil(7 * math.sqrt(variance) + 4) if variance > 0 else 0
     radius = enough if radius is None else radius
     wide = discrete_gaussian_kernels(torch.tensor([variance], dtype=torch.float64), max(radius, enough))[0]
@@ -121,13 +123,3 @@ def _convolve(rows: Tensor, kernel: Tensor) -> Tensor:
         radius -= 1
     padded = F.pad(flat, (radius, radius), mode="reflect") if radius else flat
     return F.conv1d(padded, kernel.view(1, 1, -1)).reshape(rows.shape)
-
-
-def _require_positive(sigma: float) -> None:
-    if not sigma > 0:
-        raise ValueError(f"a positive standard deviation is needed, got {sigma}")
-
-
-def _require_order(order: int) -> None:
-    if order < 0:
-        raise ValueError(f"a derivative order of zero or more is needed, got {order}")

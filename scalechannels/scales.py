@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
 from typing import TYPE_CHECKING, Any, SupportsFloat, overload
@@ -15,6 +16,7 @@ QUARTER_OCTAVE = 2**0.25
 """The paper's dense sampling ratio 2^(1/4)."""
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class ScaleGrid(Sequence[float]):
     """The scales σ of the channels, ascending. Channel σ sees σ·n input pixels as a window of n pixels.
 
@@ -26,19 +28,16 @@ class ScaleGrid(Sequence[float]):
     Limit: at the ends of the grid a channel moves out and another one in; leave a margin there.
     """
 
-    __slots__ = ("factors",)
     factors: tuple[float, ...]
 
     def __init__(self, minimum: SupportsFloat, maximum: SupportsFloat, *, ratio: SupportsFloat) -> None:
         if not (_is_scale(minimum) and _is_scale(maximum)):
-            raise ValueError(f"scales are positive and finite, got minimum {minimum} and maximum {maximum}")
+            raise ValueError(f"scales must be positive and finite; got {minimum} to {maximum}")
         minimum, maximum, step = _number(minimum), _number(maximum), _number(ratio)
         if minimum > maximum:
-            raise ValueError(f"the minimum must not exceed the maximum, got {minimum:g} > {maximum:g}")
+            raise ValueError(f"minimum must not exceed maximum; got {minimum:g} > {maximum:g}")
         if not 1 < step < math.inf:
-            raise ValueError(
-                f"the ratio between neighbouring scales must exceed 1 and be finite, got {ratio}"
-            )
+            raise ValueError(f"ratio, of neighbouring scales, must exceed 1 and be finite; got {ratio}")
         exact = math.log(maximum / minimum) / math.log(step)
         steps = round(exact)
         if abs(exact - steps) > 1e-6:
@@ -49,7 +48,8 @@ class ScaleGrid(Sequence[float]):
             )
         # A power of the whole span, not a running product: both ends and a 1 in between are exact.
         span = maximum / minimum
-        self._set(tuple(minimum * span ** (k / steps) for k in range(steps + 1)) if steps else (minimum,))
+        factors = tuple(minimum * span ** (k / max(steps, 1)) for k in range(steps + 1))
+        object.__setattr__(self, "factors", factors)
 
     @classmethod
     def of(cls, *factors: SupportsFloat) -> ScaleGrid:
@@ -57,12 +57,12 @@ class ScaleGrid(Sequence[float]):
         if not factors:
             raise ValueError("a grid needs at least one scale")
         if not all(_is_scale(factor) for factor in factors):
-            raise ValueError(f"scales are positive and finite, got {factors}")
+            raise ValueError(f"scales must be positive and finite; got {factors}")
         numbers = tuple(_number(factor) for factor in factors)
         if any(low >= high for low, high in pairwise(numbers)):
-            raise ValueError(f"scales must be strictly ascending, got {factors}")
+            raise ValueError(f"scales must be strictly ascending; got {factors}")
         grid = cls.__new__(cls)
-        grid._set(numbers)
+        object.__setattr__(grid, "factors", numbers)
         return grid
 
     @classmethod
@@ -83,28 +83,19 @@ class ScaleGrid(Sequence[float]):
         """
         sizes = (training, *deployment)
         if not all(_is_scale(size) for size in sizes):
-            raise ValueError(f"sizes are positive numbers of pixels, got {training} and {deployment}")
+            raise ValueError(f"sizes must be positive numbers of pixels; got {training} and {deployment}")
         own, low, high = (_number(size) for size in sizes)
         if low > high:
-            raise ValueError(f"deployment sizes go from low to high, got {deployment}")
+            raise ValueError(f"deployment must go from low to high; got {deployment}")
         side, step, more = _number(window), _number(ratio), _number(margin)
         if not (1 <= side < math.inf and more >= 0 and more.is_integer() and 1 < step < math.inf):
             raise ValueError(
-                f"need window >= 1, a whole margin >= 0 and ratio > 1, got {window}, {margin} and {ratio}"
+                f"window must be >= 1, margin whole and >= 0, ratio > 1; got {window}, {margin} and {ratio}"
             )
         slack = 1e-9  # a size that lies on the grid must not gain a channel by rounding
         first = min(0, math.floor(math.log(low / own, step) + slack)) - int(more)
         last = max(0, math.ceil(math.log(high / own, step) - slack)) + int(more)
         return cls.of(*(own / side * step**k for k in range(first, last + 1)))
-
-    def _set(self, factors: tuple[float, ...]) -> None:
-        object.__setattr__(self, "factors", factors)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError("a ScaleGrid is frozen; make a new one")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (ScaleGrid.of, self.factors)
 
     @property
     def minimum(self) -> float:
@@ -133,15 +124,6 @@ class ScaleGrid(Sequence[float]):
     def __getitem__(self, index: slice) -> ScaleGrid: ...
     def __getitem__(self, index: int | slice) -> float | ScaleGrid:
         return ScaleGrid.of(*self.factors[index]) if isinstance(index, slice) else self.factors[index]
-
-    def __iter__(self) -> Iterator[float]:
-        return iter(self.factors)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ScaleGrid) and self.factors == other.factors
-
-    def __hash__(self) -> int:
-        return hash(self.factors)
 
     def __repr__(self) -> str:
         return f"ScaleGrid.of({', '.join(f'{factor:.6g}' for factor in self.factors)})"

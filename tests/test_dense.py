@@ -316,7 +316,7 @@ def test_networks_that_have_no_dense_map_are_refused() -> None:
     dense = DenseNetwork(small_network())
     with pytest.raises(ValueError, match=r"one image \(C, H, W\)"):
         dense.channel_maps(noise(1, 1, 9, 9))
-    with pytest.raises(ValueError, match="takes images of 1 channels, got 3"):
+    with pytest.raises(ValueError, match="images must have 1 channels for this network; got 3"):
         dense(noise(1, 3, 9, 9))
 
 

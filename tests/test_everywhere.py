@@ -191,11 +191,11 @@ def test_the_place_that_decided_is_where_the_window_says_the_same():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"look": "around"}, "look is one of"),
-        ({"look": "everywhere", "places": "most"}, "places is one of"),
+        ({"look": "around"}, "look must be one of"),
+        ({"look": "everywhere", "places": "most"}, "places must be one of"),
         ({"look": "everywhere", "shifts": 1}, "no head, shifts or blur"),
         ({"margin": 2}, 'are for look="everywhere"'),
-        ({"look": "everywhere", "norm": "some"}, "norm is None"),
+        ({"look": "everywhere", "norm": "some"}, "norm must be None, .joint. or .each.; got"),
     ],
     ids=str,
 )

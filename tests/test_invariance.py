@@ -64,7 +64,7 @@ def test_exact_rescaling_can_be_given():
 
 
 def test_bad_input_is_named():
-    with pytest.raises(ValueError, match="a scale factor is positive, got -1"):
+    with pytest.raises(ValueError, match="factor must be positive; got -1"):
         rescale_images(torch.randn(1, 1, 8, 8), -1)
-    with pytest.raises(ValueError, match="four dimensions"):
+    with pytest.raises(ValueError, match="must have the shape"):
         scale_invariance_error(lambda images: images, torch.randn(8, 8), [2])

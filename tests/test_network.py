@@ -209,10 +209,10 @@ def test_export_keeps_batch_height_and_width_dynamic():
 @pytest.mark.parametrize(
     ("images", "error", "message"),
     [
-        (torch.randn(1, 40, 40), ValueError, r"four dimensions \(B, C, H, W\), got the shape \(1, 40, 40\)"),
-        (torch.randn(2, 3, 40, 40), ValueError, "takes images of 1 channels, got 3"),
-        (torch.randn(0, 1, 40, 40), ValueError, r"must not be empty, got the shape \(0, 1, 40, 40\)"),
-        (torch.zeros(2, 1, 40, 40, dtype=torch.uint8), TypeError, "floating type, got torch.uint8; convert"),
+        (torch.randn(1, 40, 40), ValueError, r"must have the shape \(B, C, H, W\); got \(1, 40, 40\)"),
+        (torch.randn(2, 3, 40, 40), ValueError, "images must have 1 channels for this network; got 3"),
+        (torch.randn(0, 1, 40, 40), ValueError, r"must not be empty; got \(0, 1, 40, 40\)"),
+        (torch.zeros(2, 1, 40, 40, dtype=torch.uint8), TypeError, "floating; got torch.uint8. Convert"),
     ],
 )
 def test_bad_images_say_what_was_given_and_what_is_accepted(build, images, error, message):
@@ -221,7 +221,7 @@ def test_bad_images_say_what_was_given_and_what_is_accepted(build, images, error
 
 
 def test_the_plain_cnn_names_the_size_it_takes():
-    with pytest.raises(ValueError, match="images of 112x112 pixels, got 40x64"):
+    with pytest.raises(ValueError, match="112x112 pixels; got 40x64"):
         cnn()(torch.randn(1, 1, 40, 64))
 
 
@@ -237,9 +237,9 @@ def test_the_plain_cnn_fits_other_image_sizes():
         (
             lambda: fovavg(THREE, data="imagenet"),
             ValueError,
-            r"one of \('mnist', 'cifar10'\), got 'imagenet'",
+            r"one of \('mnist', 'cifar10'\); got 'imagenet'",
         ),
-        (lambda: cnn(data="imagenet"), ValueError, r"one of \('mnist', 'cifar10'\), got 'imagenet'"),
+        (lambda: cnn(data="imagenet"), ValueError, r"one of \('mnist', 'cifar10'\); got 'imagenet'"),
         (lambda: fovavg(THREE, window=8), ValueError, "window of 8 pixels does not fit this backbone"),
         (lambda: fovavg(THREE, window=0), ValueError, "window must be a whole number of at least 1; got 0"),
         (
@@ -248,12 +248,12 @@ def test_the_plain_cnn_fits_other_image_sizes():
             "channels must be a whole number of at least 1; got 0",
         ),
         (lambda: cnn(channels=0), ValueError, "channels must be a whole number of at least 1; got 0"),
-        (lambda: fovavg([1, 2, 4]), TypeError, "ScaleGrid is needed, got list"),
+        (lambda: fovavg([1, 2, 4]), TypeError, "grid must be a ScaleGrid, .*; got list"),
         (lambda: fovavg(THREE, pooling="max"), TypeError, "pooling"),
         (
             lambda: ScaleChannelNetwork(TinyBackbone(), THREE, "max", window=6),
             TypeError,
-            r"pool is a torch module, such as MaxOverScales\(\), got 'max'",
+            r"pool must be a torch module, such as MaxOverScales\(\); got 'max'",
         ),
         (
             lambda: ScaleChannelNetwork(TinyBackbone(), THREE, ConcatScales(17, 3), window=6),

@@ -221,26 +221,26 @@ def test_a_cnn_for_any_size_needs_to_be_told_its_own():
 
 def test_what_cannot_be_averaged_is_named():
     network = lively_cnn()
-    with pytest.raises(TypeError, match=r"a PlainNetwork is averaged over scales.*got ScaleChannelNetwork"):
+    with pytest.raises(TypeError, match=r"must be a PlainNetwork, .*; got ScaleChannelNetwork"):
         averaged_over_scales(fovlse(GRID), GRID, 1)
-    with pytest.raises(TypeError, match=r"sizes are a ScaleGrid.*got list"):
+    with pytest.raises(TypeError, match=r"sizes must be a ScaleGrid, .*; got list"):
         averaged_over_scales(network, [1, 2], 1)
     for size in (0, -2, math.inf, math.nan):
-        with pytest.raises(ValueError, match=f"training size is a positive, finite number, got {size}"):
+        with pytest.raises(ValueError, match=f"training_size must be a positive, finite number; got {size}"):
             averaged_over_scales(network, GRID, size)
     with pytest.raises(ValueError, match="takes windows of 20 pixels, the network gives 28"):
         averaged_over_scales(network, GRID, 1, window=28)
-    with pytest.raises(ValueError, match=r"outside is one of .*got 'borders'"):
+    with pytest.raises(ValueError, match=r"outside must be one of .*; got 'borders'"):
         averaged_over_scales(network, GRID, 1, outside="borders")
 
 
 @pytest.mark.parametrize(
     ("images", "error", "message"),
     [
-        (torch.zeros(20, 20), ValueError, r"four dimensions \(B, C, H, W\), got the shape \(20, 20\)"),
-        (torch.zeros(1, 3, 20, 20), ValueError, "takes images of 1 channels, got 3"),
-        (torch.zeros(1, 1, 20, 20, dtype=torch.uint8), TypeError, "floating type, got torch.uint8"),
-        (torch.zeros(0, 1, 20, 20), ValueError, r"must not be empty, got the shape \(0, 1"),
+        (torch.zeros(20, 20), ValueError, r"must have the shape \(B, C, H, W\); got \(20, 20\)"),
+        (torch.zeros(1, 3, 20, 20), ValueError, "images must have 1 channels for this network; got 3"),
+        (torch.zeros(1, 1, 20, 20, dtype=torch.uint8), TypeError, "images must be floating; got torch.uint8"),
+        (torch.zeros(0, 1, 20, 20), ValueError, r"must not be empty; got \(0, 1"),
         ([[0.0]], TypeError, "a torch.Tensor.*got list"),
     ],
 )

@@ -108,9 +108,9 @@ def test_gradients(pool):
 
 
 def test_bad_input_of_a_concatenation_is_named():
-    with pytest.raises(ValueError, match="made for 3 scales of 2 outputs, got 4 of 2"):
+    with pytest.raises(ValueError, match="made for 3 scales of 2 outputs; got 4 of 2"):
         ConcatScales(3, 2)(torch.zeros(1, 4, 2))
-    with pytest.raises(ValueError, match="made for 3 scales of 2 outputs, got 3 of 5"):
+    with pytest.raises(ValueError, match="made for 3 scales of 2 outputs; got 3 of 5"):
         ConcatScales(3, 2)(torch.zeros(1, 3, 5))
 
 

@@ -296,12 +296,12 @@ def test_export_keeps_batch_height_and_width_dynamic(options):
 @pytest.mark.parametrize(
     ("images", "error", "message"),
     [
-        (torch.randn(28, 28), ValueError, r"four dimensions \(B, C, H, W\), got the shape \(28, 28\)"),
-        (torch.randn(1, 28, 28), ValueError, r"four dimensions.*\(1, 28, 28\)"),
-        (torch.zeros(1, 1, 8, 8, dtype=torch.uint8), TypeError, r"floating type, got torch.uint8; convert"),
-        (torch.randn(0, 1, 8, 8), ValueError, r"not be empty, got the shape \(0, 1, 8, 8\)"),
+        (torch.randn(28, 28), ValueError, r"must have the shape \(B, C, H, W\); got \(28, 28\)"),
+        (torch.randn(1, 28, 28), ValueError, r"must have the shape.*\(1, 28, 28\)"),
+        (torch.zeros(1, 1, 8, 8, dtype=torch.uint8), TypeError, "must be floating; got torch.uint8. Convert"),
+        (torch.randn(0, 1, 8, 8), ValueError, r"not be empty; got \(0, 1, 8, 8\)"),
         (torch.randn(1, 1, 0, 8), ValueError, r"not be empty"),
-        (torch.randn(1, 1, 8, 8).numpy(), TypeError, r"torch.Tensor \(B, C, H, W\), got ndarray"),
+        (torch.randn(1, 1, 8, 8).numpy(), TypeError, r"torch.Tensor \(B, C, H, W\); got ndarray"),
     ],
 )
 def test_bad_images_say_what_was_given_and_what_is_accepted(images, error, message):
@@ -311,19 +311,19 @@ def test_bad_images_say_what_was_given_and_what_is_accepted(images, error, messa
 
 @pytest.mark.parametrize("shape", [(2,), (3, 2), (2, 3), (2, 2, 1)], ids=str)
 def test_bad_centres_are_named(shape):
-    with pytest.raises(ValueError, match=r"centres need the shape \(2, 2\).*got"):
+    with pytest.raises(ValueError, match=r"centres must be \(2, 2\), .*; got"):
         Foveate(GRID, 4)(torch.randn(2, 1, 8, 8), torch.zeros(shape))
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"window": 0}, ValueError, "at least 1, got 0"),
-        ({"window": 2.5}, ValueError, "whole number of pixels, at least 1, got 2.5"),
-        ({"outside": "zeros"}, ValueError, r"one of \('border', 'reflect', 'constant'\), got 'zeros'"),
-        ({"blur": 0.0}, ValueError, "positive variance in squared window pixels or None, got 0.0"),
+        ({"window": 0}, ValueError, "window must be a whole number of at least 1; got 0"),
+        ({"window": 2.5}, ValueError, "whole number of at least 1; got 2.5"),
+        ({"outside": "zeros"}, ValueError, r"one of \('border', 'reflect', 'constant'\); got 'zeros'"),
+        ({"blur": 0.0}, ValueError, "blur must be None or positive, in squared window pixels; got 0.0"),
         ({"blur": math.inf}, ValueError, "got inf"),
-        ({"grid": [1, 2, 4]}, TypeError, r"ScaleGrid is needed, got list; ScaleGrid.of\(1, 2, 4\)"),
+        ({"grid": [1, 2, 4]}, TypeError, r"must be a ScaleGrid, such as ScaleGrid.of\(1, 2, 4\); got list"),
     ],
 )
 def test_bad_arguments_say_what_was_given_and_what_is_accepted(arguments, error, message):

@@ -135,15 +135,15 @@ def test_a_directional_derivative_is_a_rotated_partial_one():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: gaussian(X, 0), "positive standard deviation is needed, got 0"),
-        (lambda: gaussian(X, -1.0), "positive standard deviation is needed, got -1.0"),
-        (lambda: gaussian_derivative(X, 0.0, 2), "positive standard deviation is needed, got 0.0"),
-        (lambda: gaussian_derivative(X, 1.0, -1), "order of zero or more is needed, got -1"),
-        (lambda: gaussian_derivative_kernel((X, X), 1.0, (1,)), "got 2 axes and 1 orders"),
+        (lambda: gaussian(X, 0), "sigma must be positive; got 0"),
+        (lambda: gaussian(X, -1.0), "sigma must be positive; got -1.0"),
+        (lambda: gaussian_derivative(X, 0.0, 2), "sigma must be positive; got 0.0"),
+        (lambda: gaussian_derivative(X, 1.0, -1), "order must be at least 0; got -1"),
+        (lambda: gaussian_derivative_kernel((X, X), 1.0, (1,)), "got 1 for 2 axes"),
         (lambda: directional_derivative_kernel((X, X), 1.0, (0, 0), 1), "must not be the zero vector"),
-        (lambda: directional_derivative_kernel((X,), 1.0, (1, 0), 1), "two axes and a 2-D direction"),
-        (lambda: discrete_gaussian_kernel(-0.1), "variance of zero or more is needed, got -0.1"),
-        (lambda: smooth(torch.ones(3, 3), math.nan), "variance of zero or more is needed, got nan"),
+        (lambda: directional_derivative_kernel((X,), 1.0, (1, 0), 1), "x and direction must have two axes"),
+        (lambda: discrete_gaussian_kernel(-0.1), "variance must be finite and at least 0; got -0.1"),
+        (lambda: smooth(torch.ones(3, 3), math.nan), "variance must be finite and at least 0; got nan"),
     ],
 )
 def test_bad_arguments_are_named(call, message):

@@ -28,8 +28,7 @@ from scalechannels.dense import TILE, ChannelMap, DenseNetwork
 from scalechannels.detection.boxes import suppress
 from scalechannels.detection.interest_points import interest_points, parabola
 from scalechannels.network import ScaleChannelNetwork
-from scalechannels.sampling import require_images, resample
-from scalechannels.scales import ScaleGrid
+from scalechannels.sampling import require_images
 
 BLOB = 5 / 28
 """σ of the blob that a digit makes, over the side of its box."""
@@ -202,16 +201,15 @@ class Detector:
 
     def _look(self, image: Tensor, centres: Tensor, channels: Tensor) -> Tensor:
         """The logits (N, K) of windows of given channels, by the foveated network's own sampling."""
-        network, how = self.network, self.network.foveate.arguments()
-        n, said = how.pop("window"), []
+        network, n, said = self.network, self.network.foveate.window, []
         with evaluating(network):
             backbone = for_inference(network.backbone)
             for channel in channels.unique().tolist():
-                grid = network.grid[channel : channel + 1]
+                own = slice(channel, channel + 1)
 
-                def piece(at: Tensor, _: Tensor | None, grid: ScaleGrid = grid) -> Tensor:
+                def piece(at: Tensor, _: Tensor | None, own: slice = own) -> Tensor:
                     images = image.expand(len(at), -1, -1, -1)
-                    return backbone(resample(images, grid, (n, n), centres=at, **how)[:, 0])
+                    return backbone(network.foveate.sampled(images, (n, n), own, at)[:, 0])
 
                 said.append(in_pieces(piece, centres[channels == channel], None, image.shape[0] * n * n))
         return torch.cat(said)[channels.argsort(stable=True).argsort()]  # in the order of the windows again

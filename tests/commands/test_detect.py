@@ -196,7 +196,7 @@ def test_large_images_and_bombs_are_refused_unless_allowed(
         (("a.png", "--max-pixels", "0"), "--max-pixels must be at least 1; got '0'"),
         (("a.png", "--threshold", "1.5"), "--threshold must be a probability"),
         (("a.png", "--network", "none"), "'none' is neither a folder nor a shipped network"),
-        (("a.png", "--network", "plain"), "'plain' cannot detect: dense maps need a ScaleChannelNetwork"),
+        (("a.png", "--network", "plain"), "'plain' cannot detect: the network must be a ScaleChannelNetwork"),
         (("a.png", "--network", "padded"), "'padded' cannot detect: CifarBackbone cannot slide"),
         (("a.png", "--network", "damaged"), "'damaged/detector.json' is damaged"),
     ],

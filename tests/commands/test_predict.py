@@ -136,7 +136,8 @@ def test_the_plain_network_has_no_scale_and_says_which_image_it_cannot_take(
     assert row["scale"] == ""
     assert run("plain", "a.png", "small.png") == 1
     assert (
-        "error: 'small.png' cannot be used: the plain CNN takes images of 112x112" in capsys.readouterr().err
+        "error: 'small.png' cannot be used: images must have the plain CNN's 112x112"
+        in capsys.readouterr().err
     )
 
 

@@ -78,7 +78,7 @@ def test_it_is_saved_and_loaded_and_not_stacked(norm, tmp_path: Path) -> None:
 
 
 def test_a_norm_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"norm is None or one of \('joint', 'each'\), got 'both'"):
+    with pytest.raises(ValueError, match=r"norm must be None, 'joint' or 'each'; got 'both'"):
         swmax(GRID, norm="both")  # type: ignore[arg-type]
     for norm, wrong in (("joint", False), ("each", True)):
         backbone = mnist_backbone(batch_norm=wrong)
