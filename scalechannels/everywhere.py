@@ -136,7 +136,7 @@ class Everywhere:
         return (side - 1) / 2 + sigma * (first + steps)
 
     def _rescaled(self, images: Tensor, sigma: float) -> Tensor:
-        channel = self.foveate.grid.index(sigma)
+        channel = self.foveate.grid.factors.index(sigma)
         size = self.sampled_size(images.shape[2:], sigma)
         return self.foveate.sampled(images, size, slice(channel, channel + 1))[:, 0]
 

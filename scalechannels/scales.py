@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
@@ -124,6 +124,9 @@ class ScaleGrid(Sequence[float]):
     def __getitem__(self, index: slice) -> ScaleGrid: ...
     def __getitem__(self, index: int | slice) -> float | ScaleGrid:
         return ScaleGrid.of(*self.factors[index]) if isinstance(index, slice) else self.factors[index]
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.factors)  # that of Sequence cannot be compiled
 
     def __repr__(self) -> str:
         return f"ScaleGrid.of({', '.join(f'{factor:.6g}' for factor in self.factors)})"
