@@ -1,5 +1,4 @@
 from scalechannels.backbones.zoo import LibraryBackbone as LibraryBackbone
-from scalechannels.constructors import cnn as cnn
 from scalechannels.constructors import fovavg as fovavg
 from scalechannels.constructors import fovconc as fovconc
 from scalechannels.constructors import fovlse as fovlse
@@ -12,6 +11,7 @@ from scalechannels.network import Explanation as Explanation
 from scalechannels.network import ScaleChannelNetwork as ScaleChannelNetwork
 from scalechannels.plain import PlainNetwork as PlainNetwork
 from scalechannels.plain import averaged_over_scales as averaged_over_scales
+from scalechannels.plain import cnn as cnn
 from scalechannels.pooling import ConcatScales as ConcatScales
 from scalechannels.pooling import LogMeanExpOverScales as LogMeanExpOverScales
 from scalechannels.pooling import MaxOverScales as MaxOverScales

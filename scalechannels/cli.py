@@ -178,7 +178,7 @@ def refusal(error: CycloptsError) -> str:
 
 
 def _unknown(word: str, known: Iterable[str], command: str) -> str:
-    near = get_close_matches(word, known, n=1)
+    near = get_close_matches(word, known, n=1, cutoff=0.75)
     advice = f"did you mean {near[0]}?" if near else f"see {command} --help"
     return f"there is no {'option' if word.startswith('-') else 'command'} '{word}'; {advice}"
 

@@ -1,4 +1,4 @@
-"""The paper's networks by name, each in a line: fovavg(grid), fovmax, fovlse, fovconc, swmax, cnn()."""
+"""The paper's networks with scales, each in a line: fovavg(grid), fovmax, fovlse, fovconc, swmax."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Literal, TypedDict
 from torch import nn
 from typing_extensions import Unpack
 
-from scalechannels.backbones.paper import CifarBackbone, ConvBackbone, mnist_backbone
+from scalechannels.backbones.paper import CifarBackbone, mnist_backbone
 from scalechannels.network import Norm, ScaleChannelNetwork
-from scalechannels.plain import PlainNetwork
 from scalechannels.pooling import ConcatScales, LogMeanExpOverScales, MaxOverScales, MeanOverScales
 from scalechannels.sampling import Outside
 from scalechannels.scales import ScaleGrid
@@ -102,7 +101,7 @@ def paper_network(
         raise ValueError(
             "channels and width are for the paper's backbone; leave them out with your own backbone"
         )
-    usual_channels, usual_window, outside = _usual(data)
+    usual_channels, usual_window, outside = usual(data)
     channels = usual_channels if channels is None else channels
     window = usual_window if window is None else window
     if backbone is None and data == "mnist":
@@ -123,18 +122,7 @@ def paper_network(
     )
 
 
-def cnn(
-    *, data: Data = "mnist", image_size: int = 112, channels: int | None = None, classes: int = 10
-) -> PlainNetwork:
-    """The paper's plain CNN: eight blocks on 112x112 digits (92,198 parameters), or the CIFAR-10 backbone."""
-    channels = _usual(data)[0] if channels is None else channels
-    if data == "cifar10":
-        return PlainNetwork(CifarBackbone(channels=channels, classes=classes))
-    features = (16, 16, 16, 16, 32, 32, 32, 32)
-    return PlainNetwork(ConvBackbone(features, window=image_size, channels=channels, classes=classes))
-
-
-def _usual(data: Data) -> tuple[int, int, Outside]:
+def usual(data: Data) -> tuple[int, int, Outside]:
     if data not in USUAL:
         raise ValueError(f"data must be one of {tuple(USUAL)}; got {data!r}")
     return USUAL[data]

@@ -213,14 +213,7 @@ class DenseNetwork(nn.Module):
             first = self.stride * span.first - (n - 1) / 2  # of the first window, in samples from the centre
             axes.append(span.centre + sigma * (first + steps))
         half_width = max(1.0, sigma) if foveate.antialias else 1.0
-        sampled = sample(
-            image,
-            axes[0],
-            axes[1],
-            half_width,
-            outside=foveate.outside,
-            fill=foveate.fill,
-        )
+        sampled = sample(image, axes[0], axes[1], half_width, outside=foveate.outside, fill=foveate.fill)
         logits = slid.logit_map(sampled[None].contiguous(memory_format=torch.channels_last))
         return logits[0, :, : rows.count, : columns.count].permute(1, 2, 0)  # (h, w, K)
 

@@ -18,6 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from scalechannels.backbones.inference import evaluating, logits_of, stated
+from scalechannels.backbones.paper import CifarBackbone, ConvBackbone
+from scalechannels.constructors import Data, usual
 from scalechannels.network import Explanation, ScaleChannelNetwork
 from scalechannels.pooling import MeanProbabilityOverScales
 from scalechannels.sampling import Outside, require_images
@@ -52,6 +54,17 @@ class PlainNetwork(Network):
 
     def arguments(self) -> dict[str, Any]:
         return {"backbone": self.backbone}
+
+
+def cnn(
+    *, data: Data = "mnist", image_size: int = 112, channels: int | None = None, classes: int = 10
+) -> PlainNetwork:
+    """The paper's plain CNN: eight blocks on 112x112 digits (92,198 parameters), or the CIFAR-10 backbone."""
+    channels = usual(data)[0] if channels is None else channels
+    if data == "cifar10":
+        return PlainNetwork(CifarBackbone(channels=channels, classes=classes))
+    features = (16, 16, 16, 16, 32, 32, 32, 32)
+    return PlainNetwork(ConvBackbone(features, window=image_size, channels=channels, classes=classes))
 
 
 def averaged_over_scales(

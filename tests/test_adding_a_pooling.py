@@ -79,7 +79,7 @@ def test_a_pooling_with_weights_has_its_own_in_every_run(together, monkeypatch, 
 
 def test_a_name_that_no_network_has_fails_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"network.name must be one of fovavg, .*fovmid, swmax, cnn, got 'fovmin'"
+        ValueError, match=r"network.name must be one of fovavg, .*fovmid, swmax, cnn; got 'fovmin'"
     ):
         fit([tiny(name="fovmin")], tmp_path / "runs", device="cpu")
     assert not (tmp_path / "runs").exists()

@@ -1,6 +1,7 @@
 """The command line as a whole: its help, and how every command ends."""
 
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,7 +34,7 @@ main(["--help"])
 @pytest.mark.parametrize("command", ["train", "sweep", "evaluate", "predict", "detect", "quickstart"])
 def test_every_command_has_an_example_in_its_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(command, "--help") == 0
-    assert f"scalechannels {command} " in capsys.readouterr().out.split("Example")[1]
+    assert f"scalechannels {command} " in re.split("[Ee]xample", capsys.readouterr().out)[1]
 
 
 def test_unknown_options_are_refused_with_the_nearest_name(

@@ -46,7 +46,7 @@ def show(
 ) -> None:
     """Write a contact sheet of a data set as PNG: one row per class, one column per size.
 
-    Examples of use:
+    For example:
 
     - scalechannels data show strokes
     - scalechannels data show photos/ --out photos.png

@@ -41,7 +41,7 @@ def demo(
     digits in whole scenes. The page is served only to this machine, and works offline. Press Ctrl-C to stop
     the server.
 
-    Examples of use:
+    For example:
 
     - scalechannels demo --open
     - scalechannels demo --network runs/NAME --plain runs/OTHER --port 8080

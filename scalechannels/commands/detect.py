@@ -59,7 +59,7 @@ def detect(
         float | None,
         Parameter(
             help="Minimum probability of an object; by default 0.5, or 0.9 without a background class.",
-            validator=must(lambda least: 0 <= least < 1, "be a probability from 0 to below 1"),
+            validator=must(lambda least: 0 <= least < 1, "be a probability of at least 0 and below 1"),
         ),
     ] = None,
     invert: Invert = False,
@@ -82,7 +82,7 @@ def detect(
     For networks trained on digits, the image is first stretched to full contrast, as in
     `scalechannels predict`.
 
-    Examples of use:
+    For example:
 
     - scalechannels data scene scene.png
     - scalechannels detect scene.png

@@ -21,7 +21,7 @@ def evaluate(
     split: Split = "test",
     data: Annotated[
         DataName | None,
-        Parameter(name="--data.name", help="The data to test on; by default the data of training."),
+        Parameter(name="--data.name", help="The data to test on; by default the data it was trained on."),
     ] = None,
     out: Annotated[
         Path | None, Parameter(help="The JSON file for the full result.", validator=ending(".json"))
@@ -36,7 +36,7 @@ def evaluate(
     - the accuracy, overall and for each class
     - the confusion matrix (rows are the true classes)
     - the selection: how much each scale channel contributes to the winning class, on average
-    - the errors: which images were misclassified (unpack_errors of scalechannels.training.errors reads them)
+    - the errors: which images were misclassified (read by scalechannels.training.errors.unpack_errors)
 
     Example: scalechannels evaluate runs/NAME --sizes 0.5 1 2 4 8 --split validation --out result.json
     """

@@ -47,7 +47,7 @@ def export(
     The file is written only if onnxruntime and PyTorch agree to within 1e-4 on random images. This command
     needs pip install 'scalechannels[onnx]'.
 
-    Examples of use:
+    For example:
 
     - scalechannels export runs/NAME --onnx digits.onnx
     - scalechannels export digit-detector --dense --onnx detector.onnx

@@ -20,7 +20,7 @@ def figure(
 ) -> None:
     """Draw figures of the paper as PNG and SVG. Each picture names the results it lacks.
 
-    Examples of use:
+    For example:
 
     - scalechannels figure 5
     - scalechannels figure all --out figures

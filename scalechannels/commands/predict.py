@@ -78,7 +78,7 @@ def predict(
 
     Unreadable files are reported and skipped. The exit code is then 1.
 
-    Examples of use:
+    For example:
 
     - scalechannels predict runs/NAME digit.png
     - scalechannels predict runs/NAME scans/ --invert --out classes.csv

@@ -57,10 +57,10 @@ def quickstart(
 
     Example: scalechannels quickstart --out quickstart
     """
+    from scalechannels.data.sizes import accuracies, accuracy_table
     from scalechannels.files import atomic_path, write_text
     from scalechannels.report.curves import accuracy_curves
     from scalechannels.report.quickstart import quickstart_page
-    from scalechannels.report.text import accuracies, accuracy_table
     from scalechannels.saving.saved_network import load
     from scalechannels.training.datasets import open_data
 

@@ -25,7 +25,7 @@ def report(
 
     The page is a single file. It is built from stored results, without a GPU, in under a minute.
 
-    Examples of use:
+    For example:
 
     - scalechannels report --out report.html
     - scalechannels report --document docs/reproduce.md

@@ -39,10 +39,10 @@ def reproduce(
     """Train the runs that a table or figure still lacks.
 
     Finished runs are not repeated, and their results are kept as JSON. If the command is stopped or killed,
-    run it again to resume. A result that is damaged or does not match its name is reported and made again. On
-    a GPU, runs of the same shape are trained together.
+    run it again to resume. A result that is damaged or does not match its name is reported and recomputed. On
+    a GPU, runs of equally large networks are trained together.
 
-    Examples of use:
+    For example:
 
     - scalechannels reproduce table1 --only cnn
     - scalechannels reproduce all --list

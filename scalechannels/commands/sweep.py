@@ -16,7 +16,7 @@ def sweep(
     /,
     *,
     ray: Annotated[
-        bool, Parameter(help="Train each run as a task of Ray, on a cluster or on this machine.", negative=())
+        bool, Parameter(help="Train each run as a Ray task, on a cluster or on this machine.", negative=())
     ] = False,
     out: Out = Path("runs"),
     device: Device = None,
@@ -34,7 +34,7 @@ def sweep(
 
     Example: scalechannels sweep seed0.toml seed1.toml --ray
     """
-    from scalechannels.report.text import accuracies, accuracy_table
+    from scalechannels.data.sizes import accuracies, accuracy_table
     from scalechannels.training import sweep as sweeps
 
     wanted = [RunConfig.from_toml(path) for path in configs]

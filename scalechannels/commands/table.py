@@ -14,7 +14,7 @@ def table(
     id: Annotated[
         str,
         Parameter(
-            help="1 to 5 for a table, beyond for our own networks, or a figure such as figure5 for its data."
+            help="A table, 1 to 5; 'beyond' for our own networks; or a figure such as figure5 for its data."
         ),
     ],
     /,
@@ -26,7 +26,7 @@ def table(
 ) -> None:
     """Print a table of the paper, with its values beside ours. Missing results are reported.
 
-    Examples of use:
+    For example:
 
     - scalechannels table 1
     - scalechannels table 1 --format json

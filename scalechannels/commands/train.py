@@ -95,7 +95,7 @@ def train_network(
     images. A plain CNN of equal cost is trained as well, and a report shows the accuracy of both networks at
     many simulated sizes.
 
-    Examples of use:
+    For example:
 
     - scalechannels train --data photos
     - scalechannels train --data cells --pixel-size 0.5 --deploy-pixel-sizes 0.25 2.0
@@ -118,7 +118,7 @@ def train_run(config: RunConfig, out: Path, device: str, **options: Any) -> None
     """Train and test as `fit(…, **options)` does it, and print the result."""
     import torch
 
-    from scalechannels.report.text import accuracies, accuracy_table
+    from scalechannels.data.sizes import accuracies, accuracy_table
     from scalechannels.training.fit import fit
     from scalechannels.training.runs import Run
 

@@ -110,8 +110,8 @@ def require_digits(network: nn.Module, classes: int, name: str) -> None:
     takes, has = (getattr(network.backbone, fact, None) for fact in ("channels", "classes"))
     if (takes, has) != (1, classes):
         raise ValueError(
-            f"the demo needs networks of grey images and {classes} classes; "
-            f"{name} takes {takes} channels and has {has} classes"
+            f"the demo needs a network for grey images with {classes} classes; "
+            f"{name} has {has} classes and takes images of {takes} colour(s)"
         )
 
 

@@ -87,7 +87,7 @@ class Detector:
         tile: int = TILE,
     ) -> None:
         if not 0 <= threshold < 1:
-            raise ValueError(f"the threshold must be a probability from 0 to below 1; got {threshold}")
+            raise ValueError(f"threshold must be a probability of at least 0 and below 1; got {threshold}")
         self.dense = DenseNetwork(network, tile=tile)
         self.background = None if background is None else _class(background)
         self.network, self.threshold = network, threshold

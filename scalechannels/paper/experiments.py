@@ -125,6 +125,7 @@ def experiment(id: str, kind: Literal["experiment", "table", "figure"] = "experi
     if kind != "table":  # which prints one at a time
         offered.append("all")
     names = ", ".join(one.removeprefix(kind) for one in offered)
+    names += " or a figure such as figure5" if kind == "table" else ""
     raise ValueError(f"there is no {kind} '{id.removeprefix(kind)}'; choose from {names}")
 
 

@@ -15,11 +15,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
+from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES, accuracies
 from scalechannels.files import json_text, write_text
 from scalechannels.paper.experiments import Curve
 from scalechannels.paper.recipes import seeded
-from scalechannels.report.text import accuracies
 from scalechannels.training.config import ResolvedRun, RunConfig
 
 if TYPE_CHECKING:

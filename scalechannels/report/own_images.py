@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from scalechannels.data.sizes import accuracies
 from scalechannels.report.curves import accuracy_curves, selection_picture
 from scalechannels.report.page import render
-from scalechannels.report.text import accuracies
 from scalechannels.report.theme import fraction
 from scalechannels.scales import QUARTER_OCTAVE
 

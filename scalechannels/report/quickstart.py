@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from scalechannels.data.sizes import inside
+from scalechannels.data.sizes import accuracies, inside
 from scalechannels.report.curves import accuracy_curves, selection_picture
 from scalechannels.report.page import render
-from scalechannels.report.text import accuracies
 
 if TYPE_CHECKING:
     from torch import Tensor

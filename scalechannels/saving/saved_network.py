@@ -202,7 +202,8 @@ def find_network(place: str | os.PathLike[str]) -> Path:
     if os.fspath(place) in names:  # a whole name, so that no path leads out of the package's folder
         return SHIPPED / path
     raise FileNotFoundError(
-        f"'{place}' is neither a folder nor a shipped network; shipped are {', '.join(names) or 'none'}"
+        f"'{place}' is neither a folder nor a shipped network; "
+        f"the shipped networks are {', '.join(names) or 'missing'}"
     )
 
 
@@ -267,7 +268,8 @@ def _rebuild(folder: Path, given: dict[str, Any], wanted: type[Any] | None = Non
     path = folder / CONFIG
     if not path.is_file():
         raise FileNotFoundError(
-            f"'{folder}' is not a saved network: it holds no {CONFIG}; save_pretrained writes one"
+            f"'{folder}' is not a saved network: it has no {CONFIG}. Give a run's folder, or one that "
+            "save_pretrained() wrote"
         )
     config = _read(path)
     if "class" not in config:

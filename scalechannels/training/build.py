@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from scalechannels.constructors import Data, cnn, paper_network, swmax
+from scalechannels.constructors import Data, paper_network, swmax
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pooling import POOLS, MaxOverScales
 from scalechannels.saving.saved_network import Network
@@ -24,7 +24,7 @@ def require_network(name: NetworkName) -> None:
     """A clear error for a name that no network has."""
     known = (*POOLS, "swmax", "cnn")
     if name not in known:
-        raise ValueError(f"network.name must be one of {', '.join(known)}, got {name!r}")
+        raise ValueError(f"network.name must be one of {', '.join(known)}; got {name!r}")
 
 
 def build_network(config: ResolvedRun, channels: int | None = None, classes: int = 10) -> Network:
@@ -87,7 +87,7 @@ def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
         features = RESIDUAL_FEATURES * network.width
         backbone = ResidualBackbone(features, channels=channels or 3, classes=classes)
     if network.name == "cnn":
-        from scalechannels.plain import PlainNetwork
+        from scalechannels.plain import PlainNetwork, cnn
 
         return PlainNetwork(backbone) if backbone else cnn(data=data, channels=channels, classes=classes)
     grid = _grid(network) if network.pretrained is None else ScaleGrid.of(network.pretrained)

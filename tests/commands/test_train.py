@@ -54,9 +54,9 @@ def test_a_finished_run_says_that_it_is_done(here: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--config", "none.toml"), "error: none.toml does not exist or is not a file; give a TOML file"),
-        (("--config", "."), "error: . does not exist or is not a file"),
-        (("--config", "bad.toml"), "bad.toml: unknown option data.smaples; known in data: name, sizes,"),
+        (("--config", "none.toml"), "error: 'none.toml' does not exist or is not a file; give a TOML file"),
+        (("--config", "."), "error: '.' does not exist or is not a file"),
+        (("--config", "bad.toml"), "'bad.toml': unknown option data.smaples; [data] accepts: name, sizes,"),
         (("--data.sizes", "-1"), "data.sizes must be a positive number; got -1.0"),
         (("--training.epochs", "0"), "training.epochs must be at least 1; got 0"),
         (("--sizes", "0"), "--sizes must be positive numbers; got '0'"),

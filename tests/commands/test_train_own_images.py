@@ -150,7 +150,7 @@ def test_short_forms_stand_for_their_fields_and_a_file_can_say_the_rest(
     words = ("train", "--data", "photos", "--pixel-size", 0.5, "--deploy-pixel-sizes", 0.25, 2)
     (here / "run.toml").write_text("[training]\nepochs = 1\n[data]\nvalidation = 0.5\n")
     assert run(*words, "--config", "run.toml") == 1
-    assert "run.toml: data.validation is only for your own images" in capsys.readouterr().err
+    assert "'run.toml': data.validation is only for your own images" in capsys.readouterr().err
     (here / "run.toml").write_text("[training]\nepochs = 1\n[network]\nratio = 2\n")
     more = ("--data.validation", 0.5, "--skip-corrupt", "--no-compare", "--sizes", 1, "--config", "run.toml")
     assert run(*words, *more) == 0

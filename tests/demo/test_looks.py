@@ -78,7 +78,7 @@ def test_networks_that_cannot_be_shown_are_named(looks: Looks):
     grid = ScaleGrid.of(1, 2)
     features = ScaleChannelNetwork(fovlse(grid).backbone, grid, MaxOverScales(), head=torch.nn.Linear(10, 10))
     for network, plain, message in (
-        (fovlse(grid, data="cifar10"), looks.plain, "takes 3 channels"),
+        (fovlse(grid, data="cifar10"), looks.plain, "takes images of 3 colour"),
         (fovlse(grid, classes=4), looks.plain, "has 4 classes"),
         (looks.network, cnn(image_size=128), "112x112"),
         (features, looks.plain, "pools features"),

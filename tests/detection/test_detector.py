@@ -154,7 +154,7 @@ def test_a_network_without_background_answers_by_its_best_class() -> None:
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.0])
 def test_a_threshold_that_is_no_probability_is_refused(threshold: float) -> None:
-    with pytest.raises(ValueError, match="the threshold must be a probability"):
+    with pytest.raises(ValueError, match="threshold must be a probability"):
         blobs(threshold=threshold)
 
 

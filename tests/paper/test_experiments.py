@@ -53,7 +53,7 @@ def test_a_curve_of_samples_has_a_run_for_each_number() -> None:
 
 def test_an_entry_with_a_mistake_is_refused() -> None:
     curve = {"label": "a", "recipe": "mnist", "network": "cnn", "train": "tr1"}
-    with pytest.raises(ValueError, match=r"unknown option network\.ration; known in network: .*ratio"):
+    with pytest.raises(ValueError, match=r"unknown option network\.ration; \[network\] accepts: .*ratio"):
         _read("made-up", entry(title="", curves=[{**curve, "ration": 2.0}]))
     with pytest.raises(ValueError, match="shorter"):
         _read("made-up", entry(title="", curves=[{**curve, "train": ["tr1", "tr2"], "colour": [0]}]))

@@ -232,7 +232,7 @@ def load_either_way(folder: Path, way: str) -> Network:
 @pytest.mark.parametrize("way", ["load", "from_pretrained"])
 def test_a_missing_config_is_named(saved: Path, way: str):
     (saved / "config.json").unlink()
-    with pytest.raises(FileNotFoundError, match=r"holds no config.json; save_pretrained writes one"):
+    with pytest.raises(FileNotFoundError, match=r"has no config.json. Give a run's folder, or one that"):
         load_either_way(saved, way)
 
 
@@ -368,7 +368,7 @@ def test_a_run_that_is_not_done_is_told_apart_from_a_folder_without_a_network(tm
     ):
         SavedNetwork.open(tmp_path)
     (tmp_path / "config.toml").unlink()
-    with pytest.raises(FileNotFoundError, match=r"is not a saved network: it holds no config.json"):
+    with pytest.raises(FileNotFoundError, match=r"is not a saved network: it has no config.json"):
         SavedNetwork.open(tmp_path)
 
 

@@ -52,7 +52,7 @@ def test_an_own_folder_of_the_same_name_comes_first(weights: Path):
     assert ScaleChannelNetwork.from_pretrained("digits").grid == ScaleGrid.of(3)
 
 
-UNKNOWN = "is neither a folder nor a shipped network; shipped are digits, plain"
+UNKNOWN = "is neither a folder nor a shipped network; the shipped networks are digits, plain"
 
 
 @pytest.mark.parametrize("name", ["digts", "../weights/digitz", "./digits", "nowhere/at/all", "/nowhere"])
@@ -65,7 +65,8 @@ def test_an_unknown_name_gets_the_list(name: str, weights: Path):
 def test_without_shipped_networks_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(saved_network, "SHIPPED", tmp_path / "weights")
     with pytest.raises(
-        FileNotFoundError, match=r"'nothing' is neither a folder nor a shipped network; shipped are none"
+        FileNotFoundError,
+        match=r"'nothing' is neither .* shipped network; the shipped networks are missing",
     ):
         scalechannels.load("nothing")
 

@@ -69,5 +69,5 @@ def test_a_test_that_fails_leaves_the_old_result(tmp_path) -> None:
     assert (run.folder / "result.json").read_bytes() == before
     assert trained(config, tmp_path) == run  # what was tested is still to be had
     (run.folder / "result.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"result\.json is not a run's result"):
+    with pytest.raises(ValueError, match=r"result\.json' is not a run's result"):
         trained(config, tmp_path)

@@ -108,12 +108,12 @@ def read_toml(path: Path | str) -> dict[str, Any]:
     except ModuleNotFoundError:  # Python 3.10
         import tomli as tomllib  # type: ignore
     if not Path(path).is_file():
-        raise FileNotFoundError(f"{path} does not exist or is not a file; give a TOML file")
+        raise FileNotFoundError(f"'{path}' does not exist or is not a file; give a TOML file")
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path} is not valid TOML: {error}") from error
+        raise ValueError(f"'{path}' is not valid TOML: {error}") from error
 
 
 def from_dict(cls: Any, values: Any, place: str = "") -> Any:
@@ -122,8 +122,8 @@ def from_dict(cls: Any, values: Any, place: str = "") -> Any:
     hints = _hints(cls)
     known = {key: value for key, value in values.items() if not _is_retired(place, key, value)}
     for key in sorted(set(known) - set(hints)):
-        name = f"{place}.{key}".strip(".")
-        raise ValueError(f"unknown option {name}; known in {place or 'a run'}: {', '.join(hints)}")
+        what = f"option {place}.{key}; [{place}] accepts" if place else f"table [{key}]; a run has"
+        raise ValueError(f"unknown {what}: {', '.join(hints)}")
     for entry in dataclasses.fields(cls):
         needed = entry.default is entry.default_factory is dataclasses.MISSING
         refuse(

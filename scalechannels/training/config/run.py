@@ -57,9 +57,9 @@ class RunConfig:
             initialisation="glorot" if network.name == "fovconc" else None,
             **sliding,
         )
-        ScaleGrid(
-            resolved.low, resolved.high, ratio=resolved.ratio
-        )  # an impossible one fails before any work
+        low, high = resolved.low, resolved.high
+        refuse(low > high, f"network.low must not exceed network.high; got {low:g} and {high:g}")
+        ScaleGrid(low, high, ratio=resolved.ratio)  # an impossible one fails before any work
         schedule = training.schedule or ("cosine" if cifar or own else "step")
         until_floor = training.epochs if own else 75
         return ResolvedRun(
@@ -185,7 +185,7 @@ class RunConfig:
         try:
             return cls.from_dict(values)
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
+            raise ValueError(f"'{path}': {error}") from error
 
 
 @dataclass(frozen=True)

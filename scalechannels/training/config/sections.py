@@ -90,11 +90,11 @@ class DataConfig:
     object_size: Positive | None = None
     """Your own images: the objects' size in pixels. Default: the median of the images' longer sides."""
     reduce: Count | None = None
-    """Your own images: shrink all by this whole factor first. Default: as far as no detail is lost."""
+    """Your own images: first shrink each by this whole number. Default: until objects are below 224."""
     pixel_size: Positive | None = None
-    """Your own images: how much a pixel measures, in any unit; --deploy-pixel-sizes is needed too."""
+    """Your own images: the size of a pixel, in any unit. Needs --deploy-pixel-sizes."""
     deploy_pixel_sizes: tuple[Positive, ...] | None = None
-    """Your own images: how much a pixel will measure in use, in the same unit: one value or more."""
+    """Your own images: the pixel sizes that the network will meet in use, in the same unit: one or more."""
     skip_corrupt: bool = False
     """Your own images: leave out unreadable files instead of refusing the folder."""
     max_pixels: Count | None = None
@@ -140,7 +140,7 @@ class DataConfig:
         refuse(not between, f"data.validation must be a share between 0 and 1; got {share}")
         refuse(
             (self.pixel_size is None) != (deployed is None),
-            "data.pixel_size and data.deploy_pixel_sizes set the channels together: give both",
+            "data.pixel_size and data.deploy_pixel_sizes must be given together",
         )
         refuse(deployed == (), "data.deploy_pixel_sizes must be one size or more; got none")
 
@@ -182,13 +182,13 @@ class NetworkConfig:
     pretrained: Positive | None = None
     """Train only the channel of this scale; in testing, all channels use its weights."""
     window: int | None = None
-    """Your own images: the side of a channel's window in pixels. Default: 28; 56 for objects of 48."""
+    """Your own images: a window's side in pixels. Default: 28; 56 if objects have 48 pixels or more."""
     backbone: Backbone = "paper"
     """The backbone that all channels share: the paper's, or a stronger residual one (CIFAR-10 only)."""
     width: Count = 1
     """Multiply the number of features of the MNIST or the residual backbone by this."""
     initialisation: Initialisation | None = None
-    """Initial weights: PyTorch's (default), He or Glorot (default for fovconc); these two zero the biases."""
+    """Initial weights: PyTorch's (default), He or Glorot (default for fovconc); both have biases of zero."""
     average_scales: bool = False
     """cnn: in testing, average its probabilities over the image rescaled by every factor of the grid."""
     margin: Whole | None = None
@@ -254,13 +254,13 @@ class TrainingConfig:
     smoothing: UpToOne = 0.0
     """The share of the target that is spread evenly over all classes."""
     average: UpToOne = 0.0
-    """Decay per step of a moving average of the weights, which is what is tested; 0 for none."""
+    """Test a moving average of the weights, with this decay per step. 0: test the weights themselves."""
     average_corrected: bool | None = field(default=None, metadata=unnamed(False))
-    """Leave the first weights out of the average, and recompute batch norm at its end. Default: on."""
+    """Leave the initial weights out of the average, and recompute batch norm's statistics. Default: on."""
     visible: Share = 1.0
-    """Crop half of the images, at random, to a share of the object's frame between this and 1; 1 for none."""
+    """Crop a random half of the images: of the object, a share between this and 1 stays. 1 turns it off."""
     detail: Share = 1.0
-    """Blur half of the images, at random, as if shrunk by a factor between this and 1; 1 for none."""
+    """Blur a random half of the images, as if shrunk by a factor between this and 1. 1 turns it off."""
     jitter: Whole = 0
     """Foveated networks: shift every window at random, by at most this many of its pixels."""
     flips: bool = False

@@ -98,7 +98,7 @@ def test_the_content_is_the_identity_and_the_place_is_not(tmp_path: Path) -> Non
         ({"validation": 1.0}, {}, r"data\.validation must be a share between 0 and 1; got 1\.0"),
         ({"object_size": 0.0}, {}, r"data\.object_size must be a positive"),
         ({"reduce": 0}, {}, r"data\.reduce must be at least 1"),
-        ({"pixel_size": 0.5}, {}, "give both"),
+        ({"pixel_size": 0.5}, {}, "must be given together"),
         ({"pixel_size": 0.5, "deploy_pixel_sizes": (-1.0,)}, {}, "must be a positive number"),
         ({"object_size": 3.0}, {}, "objects of 3 pixels are too small to learn from"),
         ({}, {"name": "swmax"}, "no swmax"),
