@@ -150,7 +150,7 @@ CHILD = """
 import json, os, sys, time
 import torch
 from scalechannels.data.hdf5 import make_files
-from scalechannels.data.mnist_large_scale import TrainAndTestLargeScale
+from scalechannels.data.mnist_large_scale import MnistLargeScale
 from scalechannels.data.sources import TrainAndTest
 flush = os.fsync
 os.fsync = lambda descriptor: (time.sleep(0.05), flush(descriptor))

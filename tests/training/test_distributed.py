@@ -140,11 +140,12 @@ if options.get("exact"):  # before anybody looks at them
     torch.float32, torch.Tensor.float = torch.float64, torch.Tensor.double
     torch.set_default_dtype(torch.float64)
 from helpers import tiny_runs
+from scalechannels import files
 from scalechannels.training import runs
 from scalechannels.training.fit import fit
 written = []
-atomic_path = runs.atomic_path
-runs.atomic_path = lambda path: written.append(Path(path).name) or atomic_path(path)
+atomic_path = files.atomic_path
+runs.atomic_path = files.atomic_path = lambda path: written.append(Path(path).name) or atomic_path(path)
 configs = [tiny_runs.tiny(**given) for given in options["runs"]]
 fit(configs, sys.argv[1], device="cpu", sizes=tiny_runs.SIZES, together=options.get("together"))
 (Path(sys.argv[1]) / f"written-{os.environ.get('RANK', 0)}").write_text(json.dumps(written))
