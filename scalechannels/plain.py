@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from scalechannels.backbones.inference import evaluating, logits_of, stated
-from scalechannels.backbones.paper import CifarBackbone, ConvBackbone
+from scalechannels.backbones.paper import CifarBackbone, ConvBackbone, require_counts
 from scalechannels.constructors import Data, usual
 from scalechannels.network import Explanation, ScaleChannelNetwork
 from scalechannels.pooling import MeanProbabilityOverScales
@@ -57,14 +57,31 @@ class PlainNetwork(Network):
 
 
 def cnn(
-    *, data: Data = "mnist", image_size: int = 112, channels: int | None = None, classes: int = 10
+    *,
+    data: Data = "mnist",
+    image_size: int = 112,
+    channels: int | None = None,
+    classes: int = 10,
+    width: int = 1,
 ) -> PlainNetwork:
-    """The paper's plain CNN: eight blocks on 112x112 digits (92,198 parameters), or the CIFAR-10 backbone."""
+    """The paper's plain CNN: eight blocks on 112x112 digits (92,198 parameters), or the CIFAR-10 backbone.
+
+    width      of digits' CNN: how many times as many features, but for those of the classes
+    """
     channels = usual(data)[0] if channels is None else channels
+    require_counts(width=width)
     if data == "cifar10":
+        if width != 1:
+            raise ValueError(f"width must be 1 for the CIFAR-10 backbone; got {width}")
         return PlainNetwork(CifarBackbone(channels=channels, classes=classes))
-    features = (16, 16, 16, 16, 32, 32, 32, 32)
-    return PlainNetwork(ConvBackbone(features, window=image_size, channels=channels, classes=classes))
+    backbone = ConvBackbone(
+        tuple(width * features for features in (16, 16, 16, 16, 32, 32, 32, 32)),
+        window=image_size,
+        channels=channels,
+        classes=classes,
+        hidden=100 * width,
+    )
+    return PlainNetwork(backbone)
 
 
 def averaged_over_scales(

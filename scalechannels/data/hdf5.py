@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from scalechannels.data.image_set import ImageSet, Split
-from scalechannels.data.mnist_large_scale import SIZE, TRAINING_SCALES, MnistLargeScale, Scale
+from scalechannels.data.image_set import ImageSet, Scale, Split
+from scalechannels.data.mnist_large_scale import SIZE, TRAINING_SCALES, MnistLargeScale
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.files import atomic_path, locked
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -10,6 +11,8 @@ from torch import Tensor
 from torch.utils.data import TensorDataset
 
 Split = Literal["train", "validation", "test"]
+Scale = float | tuple[float, ...]
+"""The scale factors of a set: one for all images, a low and a high one, or three or more to choose from."""
 
 
 def require_one_of(choices: Any, **given: str) -> None:
@@ -17,6 +20,18 @@ def require_one_of(choices: Any, **given: str) -> None:
     for name, word in given.items():
         if word not in get_args(choices):
             raise ValueError(f"{name} must be one of {', '.join(get_args(choices))}; got {word!r}")
+
+
+def drawn_scales(scale: Scale, draws: Tensor) -> Tensor:
+    """The factor of each draw in [0, 1): log-uniform from a low to a high one, or one of three or more."""
+    choices = scale if isinstance(scale, tuple) else (scale,)
+    low, high = choices[0], choices[-1]
+    if not all(0 < one < math.inf for one in choices) or (len(choices) == 2 and low > high):
+        raise ValueError(f"scale must be positive, or a range (low, high); got {scale}")
+    if len(choices) > 2:
+        place = (draws * len(choices)).long()
+        return torch.tensor(choices, dtype=draws.dtype, device=draws.device)[place]
+    return low * (high / low) ** draws  # uniform on a logarithmic scale
 
 
 @dataclass(frozen=True)

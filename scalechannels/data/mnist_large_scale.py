@@ -28,14 +28,12 @@ import torch
 from torch import Tensor
 
 from scalechannels.data.banded import Banded
-from scalechannels.data.image_set import ImageSet, Split, require_one_of
+from scalechannels.data.image_set import ImageSet, Scale, Split, drawn_scales, require_one_of
 from scalechannels.data.pictures import BACKGROUND, GAIN, MIDDLE
 from scalechannels.data.rescale import KERNEL_RADIUS, as_scales, full_precision, rescaling_matrices
 from scalechannels.data.sources import TrainAndTest, load_mnist
 
 SIZE = 112
-Scale = float | tuple[float, float]
-"""One scale factor, or a range of them."""
 TRAINING_SCALES: tuple[Scale, ...] = (1.0, 2.0, 4.0, (1.0, 2.0), (2.0, 4.0), (1.0, 4.0))
 SMOOTHING = 7 / 8  # standard deviation over scale factor
 
@@ -69,24 +67,21 @@ class MnistLargeScale:
         samples: int | None = None,
         size: int = SIZE,
     ) -> ImageSet:
-        """A split of MNIST, at one scale or log-uniform in a range, whole or a balanced subset of it.
+        """A split of MNIST, at one scale, in a range or at several, whole or a balanced subset of it.
 
-        `seed` draws the scales of a range and the subset. Subsets of one seed are nested: a smaller one is
+        `seed` draws the scales, see `drawn_scales`, and the subset. Subsets of one seed are nested: a smaller one is
         the beginning of a larger one, image by image and with the same scales.
         """
         require_one_of(Split, split=split)
-        low, high = scale if isinstance(scale, tuple) else (scale, scale)
-        if not 0 < low <= high < math.inf:
-            raise ValueError(f"scale must be positive, or a range (low, high); got {scale}")
         if samples is not None and samples < 1:
             raise ValueError(f"samples must be at least 1, or None for all; got {samples}")
-        images, labels, uniform = self._split(split, seed)
-        scales = low * (high / low) ** uniform  # uniform on a logarithmic scale
+        images, labels, draws = self._split(split, seed)
+        scales = drawn_scales(scale, draws)
         if samples is not None:
             chosen = balanced_subset(labels, samples, seed)
             images, labels, scales = images[chosen], labels[chosen], scales[chosen]
         images = images.to(self.device)
-        made = large_scale(images, low if low == high else scales, size)
+        made = large_scale(images, scales if isinstance(scale, tuple) else scale, size)
         return ImageSet(made, labels.to(self.device), scales.to(self.device))
 
     def _split(self, split: Split, seed: int) -> tuple[Tensor, Tensor, Tensor]:

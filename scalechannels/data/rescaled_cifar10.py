@@ -1,4 +1,4 @@
-"""Rescaled CIFAR-10: trained on the original images, tested on rescaled ones of the same 32 x 32 pixels.
+"""Rescaled CIFAR-10: images of the same 32 x 32 pixels; the paper trains on the original ones.
 
 Factors lie in [1/2, 2]. Below 1 the image shrinks and is continued by mirroring; above 1 its centre is
 cropped. The paper says no more, so: bicubic (Keys, a = −1/2), anti-aliased below 1, mirrored about the edge
@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from scalechannels.data.image_set import ImageSet, Split, require_one_of
+from scalechannels.data.image_set import ImageSet, Scale, Split, drawn_scales, require_one_of
 from scalechannels.data.rescale import as_scales, rescale
 from scalechannels.data.sources import TrainAndTest, load_cifar10
 
@@ -39,8 +39,8 @@ class RescaledCifar10:
         self.cifar10 = load_cifar10(root) if cifar10 is None else cifar10
         self.device = torch.device(device)
 
-    def make(self, split: Split, factor: float = 1.0, *, hold_out: bool = False) -> ImageSet:
-        """Images with values from 0 to 1.
+    def make(self, split: Split, factor: Scale = 1.0, *, hold_out: bool = False, seed: int = 0) -> ImageSet:
+        """Images with values from 0 to 1, at one factor, in a range or at several, drawn by the seed.
 
         All 50,000 training images or, with `hold_out`, their first 40,000 for training and their last 10,000
         for validation: the paper chose its schedule with these held out, and trained on all.
@@ -50,7 +50,8 @@ class RescaledCifar10:
             raise ValueError(
                 "validation images exist with hold_out=True only: without, they are training images"
             )
-        if not SMALLEST <= factor <= LARGEST:
+        several = factor if isinstance(factor, tuple) else (factor,)
+        if not all(SMALLEST <= one <= LARGEST for one in several):
             raise ValueError(f"factor must be from {SMALLEST} to {LARGEST}; got {factor}")
         data = self.cifar10
         if split == "test":
@@ -64,9 +65,10 @@ class RescaledCifar10:
             first = len(data.train_images) - held
             part = slice(0, first) if split == "train" else slice(first, None)
             images, labels = data.train_images[part], data.train_labels[part]
-        made = rescale_cifar10(images.to(self.device), factor)
-        scales = torch.full((len(made),), factor, dtype=torch.float64, device=self.device)
-        return ImageSet(made, labels.to(self.device), scales)
+        generator = torch.Generator().manual_seed(seed)
+        scales = drawn_scales(factor, torch.rand(len(images), generator=generator, dtype=torch.float64))
+        made = rescale_cifar10(images.to(self.device), scales if isinstance(factor, tuple) else factor)
+        return ImageSet(made, labels.to(self.device), scales.to(self.device))
 
 
 def rescale_cifar10(images: Tensor, factor: float | Tensor, *, chunk: int = 1000) -> Tensor:

@@ -49,7 +49,7 @@ def accuracies(sizes: Sequence[Mapping[str, Any]]) -> dict[float, float]:
 def accuracy_table(columns: Mapping[str, Mapping[float, float]], trained: Sequence[float] = ()) -> str:
     """One row for each size, one column for each network; below them the means over ranges of sizes.
 
-    Sizes that were trained on are marked: `trained` is one size, or the lowest and the highest.
+    Sizes that were trained on are marked: `trained` is one size, the lowest and the highest, or a list.
     """
     sizes = sorted({size for column in columns.values() for size in column})
     width = max(10, *(len(name) + 2 for name in columns))
@@ -60,7 +60,8 @@ def accuracy_table(columns: Mapping[str, Mapping[float, float]], trained: Sequen
 
     lines = [f"{'size':>8}" + "".join(f"{name:>{width}}" for name in columns)]
     for size in sizes:
-        mark = "  trained" if trained and trained[0] <= size <= trained[-1] else ""
+        among = size in trained if len(trained) != 2 else trained[0] <= size <= trained[1]
+        mark = "  trained" if among else ""
         values = (column.get(size) for column in columns.values())
         lines.append(row(size_name(size), values) + mark)
     means = [range_means(dict(column)) for column in columns.values()]

@@ -89,7 +89,9 @@ def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
     if network.name == "cnn":
         from scalechannels.plain import PlainNetwork, cnn
 
-        return PlainNetwork(backbone) if backbone else cnn(data=data, channels=channels, classes=classes)
+        if backbone:
+            return PlainNetwork(backbone)
+        return cnn(data=data, channels=channels, classes=classes, width=network.width)
     grid = _grid(network) if network.pretrained is None else ScaleGrid.of(network.pretrained)
     if network.name == "swmax":
         return swmax(

@@ -7,17 +7,15 @@ from typing import Any, Literal, Protocol
 
 import torch
 
-from scalechannels.data.image_set import ImageSet
+from scalechannels.data.image_set import ImageSet, Scale, drawn_scales
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.training.config import DataConfig
 from scalechannels.training.config.sections import STROKES
 
 EvaluationSplit = Literal["validation", "test"]
-Size = float | tuple[float, float]
+Size = Scale
 """Of a test set: one size, or all from a low to a high one, log-uniform."""
 STROKES_TEST = 2_000
-NEXT_DRAW = 1_000_003
-"""From the seed of one drawing of sizes to that of the next."""
 
 
 class DataSets(Protocol):
@@ -27,7 +25,7 @@ class DataSets(Protocol):
     test_sizes: tuple[float, ...]
 
     def training(self, draw: int = 0) -> ImageSet:
-        """The training set; where its sizes are drawn from a range, another `draw` has others."""
+        """The training set; where its sizes are drawn, another `draw` has others."""
         ...
 
     def testing(self, size: Size, split: EvaluationSplit) -> ImageSet: ...
@@ -51,18 +49,16 @@ class StrokesData:
     def _make(
         self,
         count: int,
-        scale: float | tuple[float, float],
+        scale: Scale,
         split: Literal["train", "validation", "test"],
         draw: int = 0,
     ) -> ImageSet:
         from scalechannels.data.strokes import strokes
 
-        low, high = scale if isinstance(scale, tuple) else (scale, scale)
-        generator = torch.Generator().manual_seed(self.config.seed + draw * NEXT_DRAW)
-        draws = torch.rand(count, generator=generator, dtype=torch.float64)
-        scales = low * (high / low) ** draws
+        generator = torch.Generator().manual_seed(self.config.draw_seed(draw))
+        scales = drawn_scales(scale, torch.rand(count, generator=generator, dtype=torch.float64))
         digits = strokes(count, self.config.seed, split)
-        images = digits.render(low if low == high else scales, device=self.device)
+        images = digits.render(scales if isinstance(scale, tuple) else scale, device=self.device)
         return ImageSet(images, digits.labels.to(self.device), scales.to(self.device))
 
 
@@ -78,16 +74,15 @@ class MnistData:
         self.config, self.maker = config, MnistLargeScale(root, device=device)
 
     def training(self, draw: int = 0) -> ImageSet:
-        config = self.config
-        seed = config.seed + draw * NEXT_DRAW  # other samples, too: redraw is for all of them
-        return self.maker.make("train", config.scale, seed, config.samples)
+        config = self.config  # another draw has other samples, too: redraw is for all of them
+        return self.maker.make("train", config.scale, config.draw_seed(draw), config.samples)
 
     def testing(self, size: Size, split: EvaluationSplit) -> ImageSet:
         return self.maker.make(split, size, self.config.seed)
 
 
 class CifarData:
-    """CIFAR-10, rescaled for testing."""
+    """CIFAR-10, rescaled for testing and, where other sizes are asked for, for training."""
 
     test_sizes: tuple[float, ...] = CIFAR_SIZES
 
@@ -98,7 +93,9 @@ class CifarData:
         self.config, self.maker = config, RescaledCifar10(root, device=device)
 
     def training(self, draw: int = 0) -> ImageSet:
-        return self.maker.make("train", hold_out=self.config.hold_out)
+        config = self.config
+        seed = config.draw_seed(draw)
+        return self.maker.make("train", config.scale, hold_out=config.hold_out, seed=seed)
 
     def testing(self, size: Size, split: EvaluationSplit) -> ImageSet:
         if isinstance(size, tuple):

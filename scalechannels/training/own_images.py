@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from scalechannels.data.folder import ImageFolder
-from scalechannels.data.frames import framed, reduced, simulated
-from scalechannels.data.image_set import ImageSet
+from scalechannels.data.frames import reduced, simulated
+from scalechannels.data.image_set import ImageSet, drawn_scales
 from scalechannels.data.sizes import OWN_SIZES
 from scalechannels.training.config import DataConfig
 from scalechannels.training.config.own_images import MEMORY, open_folder, require_checksum
@@ -31,17 +31,24 @@ class FolderData:
         # Where nothing may be skipped, the checksum says that the files are those that were checked.
         images = open_folder(config, decode=config.skip_corrupt)
         require_checksum(config, images)
-        self.device, self.reduce, self.classes = device, own.reduce, images.classes
+        self.config, self.device, self.reduce, self.classes = config, device, own.reduce, images.classes
         self.field = math.ceil(FIELD * own.object_size / own.reduce)
         self.learnt, self.kept = images.split(1 - own.validation, config.seed)
         self.held: list[Tensor] | None = None
+        self.again: list[Tensor] | None = None  # the training images, where they are drawn more than once
 
     def training(self, draw: int = 0) -> ImageSet:
         """All images in the smallest frame that holds them, of at most four times the object's size."""
-        images = self._read(self.learnt)
-        side = min(self.field, max(max(image.shape[1:]) for image in images))
-        frames = torch.stack([framed(image, side) for image in images])
-        return self._set(frames, torch.tensor(self.learnt.labels), 1.0)
+        images = self.again or self._read(self.learnt)
+        if self.config.redraw:
+            self.again = images
+        largest = max(1.0, *self.config.sizes)
+        side = min(self.field, max(math.ceil(largest * max(image.shape[1:])) for image in images))
+        generator = torch.Generator().manual_seed(self.config.draw_seed(draw))
+        draws = torch.rand(len(images), generator=generator, dtype=torch.float64)
+        sizes = drawn_scales(self.config.scale, draws)
+        frames = [simulated(image, size, side) for image, size in zip(images, sizes.tolist(), strict=True)]
+        return self._set(torch.stack(frames), torch.tensor(self.learnt.labels), sizes)
 
     def testing(self, size: float | tuple[float, float], split: str) -> ImageSet:
         """The images that are not trained on, at `size` times their own. Very many are thinned out."""
@@ -55,7 +62,8 @@ class FolderData:
         step = max(1, -(-len(self.held) // room))
         side = min(self.field, math.ceil(max(1, size) * side))
         frames = torch.stack([simulated(image, size, side) for image in self.held[::step]])
-        return self._set(frames, torch.tensor(self.kept.labels[::step]), size)
+        sizes = torch.full((len(frames),), size, dtype=torch.float64)
+        return self._set(frames, torch.tensor(self.kept.labels[::step]), sizes)
 
     def _read(self, images: ImageFolder) -> list[Tensor]:
         limit = self.field  # what no frame holds need not be kept
@@ -67,6 +75,5 @@ class FolderData:
             read.append(image[:, top : top + rows, left : left + columns].clone())
         return read
 
-    def _set(self, frames: Tensor, labels: Tensor, size: float) -> ImageSet:
-        scales = torch.full((len(frames),), size, dtype=torch.float64)
-        return ImageSet(frames, labels, scales).to(self.device)
+    def _set(self, frames: Tensor, labels: Tensor, sizes: Tensor) -> ImageSet:
+        return ImageSet(frames, labels, sizes).to(self.device)

@@ -30,6 +30,14 @@ def test_a_range_is_log_uniform_and_stays_inside() -> None:
     assert 35 < int((scales < 0.5).sum()) < 65  # half of the octaves, not a third of the interval
 
 
+def test_of_several_sizes_each_image_has_one_and_another_draw_has_others() -> None:
+    data = open_data(DataConfig(sizes=(1.0, 2.0, 4.0), samples=60, redraw=True))
+    scales = data.training().scales
+    assert sorted(set(scales.tolist())) == [1.0, 2.0, 4.0]
+    assert min(int((scales == size).sum()) for size in (1.0, 2.0, 4.0)) > 10
+    assert not torch.equal(scales, data.training(draw=1).scales)
+
+
 def test_training_validation_and_test_are_different_digits_and_stay_the_same() -> None:
     data = open_data(DataConfig(samples=30))
     sets = [data.training(), data.testing(1.0, "validation"), data.testing(1.0, "test")]
@@ -79,6 +87,13 @@ def test_cifar_is_tested_at_its_own_sizes(monkeypatch) -> None:
     assert (data.test_sizes, len(data.classes)) == (CIFAR_SIZES, 10)
     with pytest.raises(ValueError, match="single sizes"):
         data.testing((1.0, 2.0), "test")
+    rescaled_sets = open_data(DataConfig("cifar10", (0.5, 2.0), redraw=True))
+    first, again = rescaled_sets.training(), rescaled_sets.training(draw=1)
+    assert not torch.equal(first.images, again.images)
+    for image, picture, scale in zip(first.images, pictures, first.scales.tolist(), strict=True):
+        as_tested = rescaled.rescale_cifar10(picture[None], scale)[0]
+        torch.testing.assert_close(image, as_tested, atol=1e-6, rtol=0)
+    assert 0.5 <= float(first.scales.min()) < 1 < float(first.scales.max()) <= 2
     with pytest.raises(ValueError, match="hold_out"):
         data.testing(1.0, "validation")
 

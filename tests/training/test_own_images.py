@@ -47,6 +47,24 @@ def test_training_and_testing_are_disjoint_and_keep_the_scale(tmp_path: Path) ->
         data.testing((0.5, 2.0), "test")
 
 
+def test_training_at_other_sizes_rescales_as_testing_does(tmp_path: Path) -> None:
+    write(tmp_path, [(20, 20), (31, 30)] * 4)
+    given = DataConfig("folder", (0.5, 2.0), folder=str(tmp_path), redraw=True)
+    config = RunConfig(given).resolve()
+    data = open_data(config.data)
+    first, again = data.training(), data.training(draw=1)
+    side = first.images.shape[-1]
+    assert side == 62  # twice the longest side
+    assert again.images.shape == first.images.shape
+    assert not torch.equal(first.scales, again.scales)
+    for index, (image, _) in enumerate(data.learnt):
+        assert torch.equal(first.images[index], simulated(image, float(first.scales[index]), side))
+    largest = RunConfig(dataclasses.replace(given, redraw=False, sizes=(1.0, 3.0, 100.0))).resolve()
+    assert (
+        open_data(largest.data).training().images.shape[-1] == 4 * 26
+    )  # in no larger a frame than 4 objects
+
+
 def test_very_many_test_images_are_thinned_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, [(8, 8)] * 110)
     config = chosen(tmp_path, validation=0.95)

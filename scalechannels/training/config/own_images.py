@@ -68,7 +68,7 @@ def chosen_from_images(
         )
     window = network.window or (28 if object_size < 48 else 56)
     sized_backbone(window, 1, 2)  # a window that is too small is an error before any work
-    reduce = data.reduce or _reduction(object_size, images)
+    reduce = data.reduce or _reduction(object_size, images, max(1.0, *data.sizes))
     grid = _grid(data, network, object_size / reduce, window)
     low, high = network.low or grid.minimum, network.high or grid.maximum
     validation = data.validation or VALIDATION
@@ -107,9 +107,12 @@ def factors(data: DataConfig) -> tuple[float, float]:
     return data.pixel_size / max(data.deploy_pixel_sizes), data.pixel_size / min(data.deploy_pixel_sizes)
 
 
-def _reduction(object_size: float, images: ImageFolder) -> int:
-    """The smallest factor that leaves an object fewer than 224 pixels and all images within the memory."""
-    side = min(max(max(size) for size in images.sizes), FIELD * object_size)
+def _reduction(object_size: float, images: ImageFolder, largest: float) -> int:
+    """The smallest factor that leaves an object fewer than 224 pixels and all images within the memory.
+
+    largest   how many times its size an image is trained on at most
+    """
+    side = min(largest * max(max(size) for size in images.sizes), FIELD * object_size)
     needed = len(images) * (1 if images.grey else 3) * 4 * side**2
     return max(1, int(object_size // 112), math.ceil(math.sqrt(needed / MEMORY)))
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
+from scalechannels.data.sizes import CIFAR_SIZES
 from scalechannels.training.config.options import (
     Count,
     NotNegative,
@@ -41,6 +43,8 @@ OF_OWN_IMAGES = (
 OF_SWMAX = ("margin", "centred", "drop_features")
 FIELD = 4
 """The plain CNN's field, and the frame of test images, in sizes of the object: the paper's 112 for 28."""
+NEXT_DRAW = 1_000_003
+"""From the seed of one drawing of sizes to that of the next."""
 STROKES = 10_000
 """Built-in digits to train on, where no number is given."""
 
@@ -69,13 +73,13 @@ class DataConfig:
     name: DataName = "strokes"
     """Built-in digits, MNIST Large Scale, CIFAR-10, or a folder of your own images."""
     sizes: tuple[Positive, ...] = (1.0,)
-    """The size of the training objects: one factor, or a smallest and a largest (log-uniform in between)."""
+    """The size of the training objects: one factor; two, for all sizes from one to the other; or a list."""
     samples: int | None = None
     """Number of training images, balanced over the classes. Default: all; 10,000 for the built-in digits."""
     seed: Seed = 0
-    """Seed for the subset, the sizes drawn from a range, the built-in digits and the validation split."""
+    """Seed for the subset, the sizes that are drawn, the built-in digits and the validation split."""
     redraw: bool = False
-    """With two sizes: draw a new size for each image in every epoch (scale augmentation)."""
+    """With several sizes: draw a new one for each image in every epoch (scale augmentation)."""
     hold_out: bool = False
     """CIFAR-10: keep the last 10,000 training images for validation."""
     # What follows is for your own images alone. Where they lie is not what they are: it is not compared.
@@ -103,17 +107,20 @@ class DataConfig:
     def __post_init__(self) -> None:
         require_values("data", self)
         name, sizes, samples = self.name, self.sizes, self.samples
-        refuse(len(sizes) not in (1, 2), f"data.sizes must be one size, or a low and a high one; got {sizes}")
-        refuse(len(sizes) == 2 and sizes[0] >= sizes[1], f"data.sizes must go from low to high; got {sizes}")
+        refuse(not sizes, "data.sizes must be one size or more; got none")
+        rising = all(low < high for low, high in pairwise(sizes))
+        refuse(not rising, f"data.sizes must go from low to high; got {sizes}")
         few = samples is not None and samples < 10
         refuse(few, f"data.samples must be at least 10, one for each class; got {samples}")
         # An option that would have no effect is an error: the run's name would promise what it does not do.
         refuse(
             self.redraw and (len(sizes) == 1 or (name == "mnist" and samples is not None)),
-            "data.redraw needs a low and a high data.sizes, and for mnist no data.samples",
+            "data.redraw needs several data.sizes, and for mnist no data.samples",
         )
         if name == "cifar10":
-            refuse(sizes != (1.0,), f"CIFAR-10 is trained on at its own size, 1; got data.sizes = {sizes}")
+            low, high = CIFAR_SIZES[0], CIFAR_SIZES[-1]
+            within = all(low <= size <= high for size in sizes)
+            refuse(not within, f"CIFAR-10 has sizes from {low:g} to {high:g}; got data.sizes = {sizes}")
             refuse(samples is not None, f"CIFAR-10 takes all of its images; got data.samples = {samples}")
         else:
             refuse(self.hold_out, f"data.hold_out is for cifar10; {name} has validation images of its own")
@@ -132,10 +139,7 @@ class DataConfig:
             self.folder is None,
             "data.name folder needs data.folder, a folder with a subfolder for each class",
         )
-        refuse(
-            self.sizes != (1.0,) or self.samples is not None,
-            "your own images are trained on at their own size, all of them: no data.sizes or samples",
-        )
+        refuse(self.samples is not None, "your own images are all trained on: no data.samples")
         between = share is None or 0 < share < 1
         refuse(not between, f"data.validation must be a share between 0 and 1; got {share}")
         refuse(
@@ -145,8 +149,12 @@ class DataConfig:
         refuse(deployed == (), "data.deploy_pixel_sizes must be one size or more; got none")
 
     @property
-    def scale(self) -> float | tuple[float, float]:
-        return self.sizes[0] if len(self.sizes) == 1 else (self.sizes[0], self.sizes[1])
+    def scale(self) -> float | tuple[float, ...]:
+        return self.sizes[0] if len(self.sizes) == 1 else self.sizes
+
+    def draw_seed(self, draw: int) -> int:
+        """What the sizes of the training set are drawn by, the first time (0) or again."""
+        return self.seed + draw * NEXT_DRAW
 
     @property
     def own(self) -> OwnImages:
@@ -210,8 +218,7 @@ class NetworkConfig:
             self.shifts > 0 and name in ("fovconc", "swmax", "cnn"),
             f"network.shifts must be 0 for fovconc, swmax and cnn; got {self.shifts}",
         )
-        narrow = name in ("swmax", "cnn") and self.backbone == "paper"
-        refuse(self.width > 1 and narrow, f"network.width must be 1 for swmax and cnn; got {self.width}")
+        refuse(self.width > 1 and name == "swmax", f"network.width must be 1 for swmax; got {self.width}")
         refuse(self.average_scales and name != "cnn", f"network.average_scales is for cnn, not {name}")
         for option in OF_SWMAX:
             refuse(not sliding and bool(getattr(self, option)), f"network.{option} is for swmax, not {name}")

@@ -98,15 +98,15 @@ def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
     ("make", "says"),
     [
         (lambda: DataConfig("mnits"), "strokes, mnist, cifar10, folder; got 'mnits'"),
-        (lambda: DataConfig(sizes=()), "must be one size, or a low and a high one"),
-        (lambda: DataConfig(sizes=(1.0, 2.0, 4.0)), "must be one size, or a low and a high one"),
+        (lambda: DataConfig(sizes=()), "must be one size or more; got none"),
+        (lambda: DataConfig(sizes=(1.0, 4.0, 2.0)), "must go from low to high"),
         (lambda: DataConfig(sizes=(-1.0,)), "data.sizes must be a positive number"),
         (lambda: DataConfig(sizes=(math.inf,)), "data.sizes must be a positive number"),
         (lambda: DataConfig(sizes=(math.nan,)), "data.sizes must be a positive number"),
         (lambda: DataConfig(sizes=(4.0, 1.0)), "from low to high"),
         (lambda: DataConfig(samples=5), "at least 10"),
         (lambda: DataConfig(seed=-1), r"data\.seed"),
-        (lambda: DataConfig("cifar10", (2.0,)), "its own size, 1"),
+        (lambda: DataConfig("cifar10", (1.0, 4.0)), "sizes from 0.5 to 2; got"),
         (lambda: DataConfig("cifar10", samples=100), "all of its images"),
         (lambda: DataConfig("mnist", hold_out=True), "hold_out is for cifar10"),
         (lambda: require_network("resnet"), "fovavg, .*got 'resnet'"),
@@ -144,7 +144,7 @@ def test_values_that_mean_nothing(make, says) -> None:
 @pytest.mark.parametrize(
     ("section", "option"),
     [
-        ("network", {"name": "cnn", "width": 2}),
+        ("network", {"name": "swmax", "width": 2}),
         ("network", {"width": 0}),
         ("network", {"margin": -1, "name": "swmax"}),
         ("network", {"margin": 4}),
