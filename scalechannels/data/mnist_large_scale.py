@@ -69,8 +69,8 @@ class MnistLargeScale:
     ) -> ImageSet:
         """A split of MNIST, at one scale, in a range or at several, whole or a balanced subset of it.
 
-        `seed` draws the scales, see `drawn_scales`, and the subset. Subsets of one seed are nested: a smaller one is
-        the beginning of a larger one, image by image and with the same scales.
+        `seed` draws the scales, see `drawn_scales`, and the subset. Subsets of one seed are nested: a smaller
+        one is the beginning of a larger one, image by image and with the same scales.
         """
         require_one_of(Split, split=split)
         if samples is not None and samples < 1:
