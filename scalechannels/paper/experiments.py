@@ -7,16 +7,18 @@ the same name and exists once. Numbers of tables and figures are the paper's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from scalechannels.paper.recipes import NETWORKS, RECIPES, SAMPLES, seeded
+from scalechannels.paper.recipes import RECIPES, SAMPLES, WRITTEN, seeded
 from scalechannels.training.config import RunConfig
 from scalechannels.training.config.options import read_toml
 
-Renderer = Literal["table", "ranking", "curves", "samples", "selection", "pictures", "windows", "code"]
+Renderer = Literal[
+    "table", "ranking", "factorial", "curves", "samples", "selection", "pictures", "windows", "code"
+]
 OURS = "not in the paper"
 """Where our own experiments stand."""
 
@@ -63,6 +65,8 @@ class Experiment:
     """The range of test sizes that a ranking is about."""
     where: str = ""
     """Its section, where it has no number of its own."""
+    pairs: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
+    """Of a factorial: which rows each row is compared with. A row is a panel: the mean over its curves."""
 
     @property
     def place(self) -> str:
@@ -71,7 +75,7 @@ class Experiment:
 
     @property
     def is_table(self) -> bool:
-        return self.renderer in ("table", "ranking")
+        return self.renderer in ("table", "ranking", "factorial")
 
     def runs(self, seeds: int | None = None) -> tuple[RunConfig, ...]:
         """Its runs, each once, by default with its own number of seeds."""
@@ -93,7 +97,8 @@ def _each(entries: Iterable[dict[str, Any]], name: Literal["title", "label"]) ->
         for values in zip(*lists.values(), strict=True) if lists else [()]:
             one = entry | dict(zip(lists, values, strict=True))
             train = str(one.get("train"))
-            said = {"network": NETWORKS.get(one.get("network", "")), "train": train, "size": train[2:]}
+            network = WRITTEN[one["network"]] if "network" in one else ""
+            said = {"network": network, "train": train, "size": train[2:]}
             yield one | {name: one[name].format(**said)}
 
 

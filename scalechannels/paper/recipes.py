@@ -25,6 +25,8 @@ NETWORKS: dict[NetworkName, str] = {
     "cnn": "CNN",
 }
 """The paper's networks, in the order of its table, and how it writes them."""
+WRITTEN: dict[NetworkName, str] = {**NETWORKS, "fovlse": "FovLSE"}
+"""All networks of the experiments, as tables and figures write them."""
 ROOT2, ROOT4 = 2**0.5, 2**0.25
 SAMPLES = (100, 300, 1_000, 3_000, 10_000)
 EPOCH_IMAGES = 10_000
@@ -94,18 +96,19 @@ def better_cifar() -> RunConfig:
     return cifar("fovlse", ROOT2, antialias=True, **AVERAGED, visible=0.5, detail=0.5)
 
 
-def residual_cifar(network: Literal["cnn", "fovavg", "fovlse"]) -> RunConfig:
-    """A stronger backbone, trained with random flips and crops, which the paper does not use.
+def residual(network: NetworkName, *, epochs: int = 60, **options: Any) -> RunConfig:
+    """A stronger backbone, trained with random flips and crops, which the paper does not use."""
+    training = {"epochs": epochs, "period": epochs, "floor": 0.0, "flips": True, "crops": 4}
+    return cifar(network, ROOT2, backbone="residual", **training, **options)
 
-    FovLSE has what won. The others have what helps any network (smoothed targets, averaged weights, flips,
-    crops), so that these do not make the difference.
-    """
-    training = {"epochs": 60, "period": 60, "floor": 0.0, "flips": True, "crops": 4, **AVERAGED}
+
+def residual_cifar(network: Literal["cnn", "fovavg", "fovlse"]) -> RunConfig:
+    """The same, wide. FovLSE has what won; the others have smoothed targets and averaged weights as well."""
     own = {"antialias": True, "visible": 0.5, "detail": 0.5} if network == "fovlse" else {}
-    return cifar(network, ROOT2, backbone="residual", width=2, **training, **own)
+    return residual(network, width=2, **AVERAGED, **own)
 
 
 RECIPES: dict[str, Callable[..., RunConfig]] = {
-    recipe.__name__: recipe for recipe in (mnist, main, few, cifar, better, better_cifar, residual_cifar)
+    recipe.__name__: recipe for recipe in (mnist, main, few, cifar, better, better_cifar, residual, residual_cifar)
 }
 """By the names that `experiments.toml` has for them."""

@@ -15,7 +15,7 @@ from scalechannels.paper.document import Progress
 from scalechannels.paper.experiments import EXPERIMENTS, OURS, Experiment, experiment
 from scalechannels.paper.figures.draw import IMAGES, draw_panels, with_pictures
 from scalechannels.paper.published import RANKINGS
-from scalechannels.paper.recipes import NETWORKS, scales_of
+from scalechannels.paper.recipes import WRITTEN, scales_of
 from scalechannels.paper.results import Result, Results
 from scalechannels.paper.table_text import (
     CIFAR_TITLE,
@@ -114,7 +114,7 @@ def costs(found: Iterable[Result]) -> list[list[str]]:
         groups.setdefault(key, []).append(result)
     return [
         [
-            NETWORKS.get(network, "FovLSE"),
+            WRITTEN[network],
             data,
             str(count),
             str(len(group)),
