@@ -109,6 +109,7 @@ def residual_cifar(network: Literal["cnn", "fovavg", "fovlse"]) -> RunConfig:
 
 
 RECIPES: dict[str, Callable[..., RunConfig]] = {
-    recipe.__name__: recipe for recipe in (mnist, main, few, cifar, better, better_cifar, residual, residual_cifar)
+    recipe.__name__: recipe
+    for recipe in (mnist, main, few, cifar, better, better_cifar, residual, residual_cifar)
 }
 """By the names that `experiments.toml` has for them."""
