@@ -8,8 +8,9 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,23 +18,16 @@ from typing import Any
 import numpy as np
 
 from scalechannels.data.sizes import RANGES, inside
-from scalechannels.paper.experiments import experiment
-from scalechannels.paper.paired import Paired, paired_difference
+from scalechannels.paper.experiments import Experiment, experiment
+from scalechannels.paper.paired import Paired, paired_difference, told_apart
 from scalechannels.paper.recipes import ROOT2, SAMPLES, SINGLE, better_cifar, cifar, residual_cifar, seeded
 from scalechannels.paper.results import MOST_SEEDS, NotEnoughRunsError, Result, Results, known_results
 from scalechannels.training.config import RunConfig
 
 Size = float | tuple[float, float]
-OVER: dict[str, str | Size] = {over: over for over in ("[1,4]", "[1/2,4]", "[1/2,8]")}
-CIFAR_OVER: dict[str, str | Size] = {"size 1/2": 0.5, "size 1": 1.0, "size 2": 2.0}
-BASELINES = ("FovAvg", "FovMax", "CNN, all sizes", "CNN, averaged")
-PAIRS: dict[str, tuple[str, ...]] = {
-    "FovLSE": BASELINES,
-    "FovLSE+": ("FovLSE", *BASELINES),
-    "FovLSE+, shifts": ("FovLSE+", "FovAvg", "FovMax"),
-    "FovLSE+, wide, shifts": ("FovLSE+, shifts", *BASELINES),
-}
-"""Which networks of table 1, and ours below it, are compared with which."""
+MEANS = {**RANGES, "[1/2,2]": (0.5, 2.0)}
+"""Ranges of test sizes to average over, those of table 1 and that of rescaled CIFAR-10."""
+CIFAR_OVER = ("size 1/2", "size 1", "size 2")
 CIFAR_PAIRS: dict[str, tuple[str, ...]] = {
     "FovLSE+": ("FovAvg", "FovAvg, 9 channels", "FovMax"),
     "FovLSE+, residual": ("FovAvg, residual", "CNN, residual", "FovLSE+"),
@@ -59,43 +53,61 @@ class Comparison:
     """For each range of test sizes; empty where runs are missing."""
     lacking: str = ""
     """What is missing."""
+    clear: frozenset[str] = frozenset()
+    """Over which ranges the two are told apart, after correction for all comparisons of the table."""
 
 
 @lru_cache(maxsize=4)
-def comparisons(results: Results) -> list[Comparison]:
-    """All of them, those that wait for runs as well."""
+def comparisons(results: Results, id: str = "beyond") -> list[Comparison]:
+    """Those of an experiment's pairs, those that wait for runs as well."""
+    one = experiment(id)
+    over = {column: over_column(column) for column in one.columns}
     found = [
-        _compared(results, (network, _runs(network)), (other, _runs(other)), OVER)
-        for network, others in PAIRS.items()
+        _compared(results, (row, row_runs(one, row)), (other, row_runs(one, other)), over)
+        for row, others in one.pairs.items()
         for other in others
     ]
-    few = {curve.label: curve.configs for curve in experiment("beyond-few").panels[0].curves}
-    for place, samples in enumerate(SAMPLES):
-        one, other = ((f"{name}, {samples:,} samples", [few[name][place]]) for name in ("FovLSE+", "FovAvg"))
-        found.append(_compared(results, one, other, {"[1,4]": (1.0, 4.0)}))
-    return found
+    if id == "beyond":
+        few = {curve.label: curve.configs for curve in experiment("beyond-few").panels[0].curves}
+        for place, samples in enumerate(SAMPLES):
+            ours, theirs = (
+                (f"{name}, {samples:,} samples", [few[name][place]]) for name in ("FovLSE+", "FovAvg")
+            )
+            found.append(_compared(results, ours, theirs, {"[1,4]": (1.0, 4.0)}))
+    return _corrected(found)
 
 
 @lru_cache(maxsize=4)
 def cifar_comparisons(results: Results) -> list[Comparison]:
     """The same on rescaled CIFAR-10."""
-    return [
-        _compared(results, (network, [CIFAR_RUNS[network]]), (other, [CIFAR_RUNS[other]]), CIFAR_OVER)
+    over = {column: over_column(column) for column in CIFAR_OVER}
+    return _corrected(
+        _compared(results, (network, [CIFAR_RUNS[network]]), (other, [CIFAR_RUNS[other]]), over)
         for network, others in CIFAR_PAIRS.items()
         for other in others
+    )
+
+
+def _corrected(found: Iterable[Comparison]) -> list[Comparison]:
+    """The comparisons of a table, with what is clear about all of them together."""
+    every = list(found)
+    # One seed says nothing about others, so such a comparison is never clear.
+    tests = [(one, over) for one in every for over in one.by if min(one.by[over].seeds) > 1]
+    clear = told_apart([one.by[over].p for one, over in tests])
+    sure = {(id(one), over) for (one, over), is_so in zip(tests, clear, strict=True) if is_so}
+    return [
+        replace(one, clear=frozenset(over for over in one.by if (id(one), over) in sure)) for one in every
     ]
 
 
-def without_errors(results: Results, seeds: int) -> list[RunConfig]:
-    """Runs to compare with whose result does not say which images were wrong: it is old, to be done again."""
-    runs = [seeded(run, seed) for title in BASELINES for run in _runs(title) for seed in range(seeds)]
-    found = ((run, results.find(run)) for run in runs)
-    return [run for run, result in found if result is not None and not result.errors]
+def over_column(column: str) -> str | float:
+    """What a column's name means: size 1/2 is one size, anything else a range of `MEANS`."""
+    return float(Fraction(column.removeprefix("size "))) if column.startswith("size ") else column
 
 
-def _runs(title: str) -> tuple[RunConfig, ...]:
-    """A network's runs of table 1: those on one training size, where it has them."""
-    panels = (*experiment("table1").panels, *experiment("beyond").panels)
+def row_runs(one: Experiment, title: str) -> tuple[RunConfig, ...]:
+    """A row's runs, or a row of table 1's: those on one training size, where it has them."""
+    panels = (*one.panels, *(panel for panel in experiment("table1").panels if one.id == "beyond"))
     (curves,) = (panel.curves for panel in panels if panel.title == title)
     single = tuple(curve.configs[0] for curve in curves if curve.label in SINGLE)
     return single or tuple(curve.configs[0] for curve in curves)
@@ -114,8 +126,10 @@ def _compared(
     return Comparison(one[0], other[0], by)
 
 
-def comparisons_json(results: Results) -> list[dict[str, Any]]:
+def comparisons_json(results: Results, id: str = "beyond") -> list[dict[str, Any]]:
     tables = {"mnist": comparisons(results), "cifar10": cifar_comparisons(results)}
+    if id != "beyond":
+        tables = {experiment(id).panels[0].curves[0].configs[0].data.name: comparisons(results, id)}
     return [
         {
             "data": data,
@@ -163,12 +177,12 @@ def compare(
         raise ValueError(f"networks are compared on the same test images, got {named}")
     same_weights = [run.learnt for run in a] == [run.learnt for run in b]
     if same_weights:
-        both = _found(known, (*a, *b), seeds)
+        both = found_by_seed(known, (*a, *b), seeds)
         first, second = ([found[part] for found in both] for part in (slice(len(a)), slice(len(a), None)))
     else:
-        first, second = (_found(known, runs, seeds) for runs in (a, b))
+        first, second = (found_by_seed(known, runs, seeds) for runs in (a, b))
     every = [result for network in (first, second) for one in network for result in one]
-    sizes = [_sizes(result, over) for result in every]
+    sizes = [sizes_over(result, over) for result in every]
     bare = [r.config.name for r, wanted in zip(every, sizes, strict=True) if not set(wanted) <= set(r.errors)]
     if bare:
         raise NotEnoughRunsError(
@@ -184,7 +198,9 @@ def compare(
     return paired_difference(a_right, b_right, same_weights=same_weights)
 
 
-def _found(known: Results, runs: Sequence[RunConfig], seeds: Sequence[int] | None) -> list[list[Result]]:
+def found_by_seed(
+    known: Results, runs: Sequence[RunConfig], seeds: Sequence[int] | None
+) -> list[list[Result]]:
     """For each seed, the results of all training sets."""
     asked = range(MOST_SEEDS) if seeds is None else seeds
     whole, missing = [], []
@@ -204,14 +220,14 @@ def _found(known: Results, runs: Sequence[RunConfig], seeds: Sequence[int] | Non
     return whole
 
 
-def _sizes(result: Result, over: str | Size) -> list[Size]:
+def sizes_over(result: Result, over: str | Size) -> list[Size]:
     """The test sizes that are meant, as the result has them."""
     tested = sorted(result.accuracies)
     name = result.config.name
     if isinstance(over, str):
-        if over not in RANGES:
-            raise ValueError(f"a range is one of {', '.join(RANGES)}, got {over!r}")
-        low, high = RANGES[over]
+        if over not in MEANS:
+            raise ValueError(f"a range is one of {', '.join(MEANS)}, got {over!r}")
+        low, high = MEANS[over]
         if not (_near(low, tested) and _near(high, tested)):
             raise ValueError(f"{name} was tested at {min(tested):g} to {max(tested):g}, not on {over}")
         return [*inside(tested, low, high)]

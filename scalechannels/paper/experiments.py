@@ -66,7 +66,9 @@ class Experiment:
     where: str = ""
     """Its section, where it has no number of its own."""
     pairs: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
-    """Of a factorial: which rows each row is compared with. A row is a panel: the mean over its curves."""
+    """Which rows each row is compared with. A row is a panel: the mean over its curves."""
+    columns: tuple[str, ...] = ()
+    """What rows are compared over: a range of test sizes such as [1,4], or one: size 1/2."""
 
     @property
     def place(self) -> str:
@@ -114,8 +116,8 @@ def _read(id: str, entry: dict[str, Any]) -> Experiment:
             drawn = {key: curve.pop(key) for key in ("reference", "colour", "dashed") if key in curve}
             curves.append(Curve(label, tuple(recipe(**curve, **point) for point in points), **drawn))
         panels.append(Panel(title, tuple(curves), shown))
-    tested = tuple(map(tuple, entry.pop("tested", ())))
-    return Experiment(id, panels=tuple(panels), tested=tested, **entry)
+    tested, shown = tuple(map(tuple, entry.pop("tested", ()))), tuple(entry.pop("columns", ()))
+    return Experiment(id, panels=tuple(panels), tested=tested, columns=shown, **entry)
 
 
 EXPERIMENTS = tuple(_read(id, entry) for id, entry in read_toml(Path(__file__).with_suffix(".toml")).items())
@@ -135,6 +137,9 @@ def experiment(id: str, kind: Literal["experiment", "table", "figure"] = "experi
 
 
 def chosen(ids: Iterable[str]) -> list[Experiment]:
-    """The experiments of these ids; "all" is all of them."""
+    """The experiments of these ids; "all" is all of them, and "evidence" all whose ids begin with it."""
     wanted = list(ids)
-    return list(EXPERIMENTS) if "all" in wanted else [experiment(id) for id in wanted]
+    if "all" in wanted:
+        return list(EXPERIMENTS)
+    groups = {id: [one for one in EXPERIMENTS if one.id.startswith(f"{id}-")] for id in ("evidence",)}
+    return [one for id in wanted for one in groups.get(id) or [experiment(id)]]

@@ -10,7 +10,7 @@ from typing import Any
 
 from scalechannels.data.sizes import RANGES
 from scalechannels.paper.claims.verdicts import failed, verdicts
-from scalechannels.paper.comparisons import CIFAR_OVER, OVER, cifar_comparisons, comparisons
+from scalechannels.paper.comparisons import CIFAR_OVER, cifar_comparisons, comparisons
 from scalechannels.paper.document import Progress
 from scalechannels.paper.experiments import EXPERIMENTS, OURS, Experiment, experiment
 from scalechannels.paper.figures.draw import IMAGES, draw_panels, with_pictures
@@ -67,7 +67,7 @@ def compared(results: Results) -> list[tuple[str, list[str], list[list[Cell]]]]:
     """Tables of comparisons that have results: a title, the heads, and the rows."""
     tables = []
     for title, all_, over in (
-        ("", comparisons(results), OVER),
+        ("", comparisons(results), experiment("beyond").columns),
         (CIFAR_TITLE, cifar_comparisons(results), CIFAR_OVER),
     ):
         rows: list[list[Cell]] = [

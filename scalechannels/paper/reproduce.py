@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
-from scalechannels.paper.comparisons import without_errors
 from scalechannels.paper.experiments import EXPERIMENTS, chosen
 from scalechannels.paper.results import PICTURES, RUNS, Results, read_result, store_result
 from scalechannels.training.config import NetworkName, ResolvedRun, RunConfig
@@ -38,8 +37,6 @@ def missing(
 ) -> list[RunConfig]:
     """The runs of these experiments that have no result to use, each once; what cannot be used is named.
 
-    For `beyond` these include runs of table 1 that ours cannot be compared with: see `without_errors`.
-
     seeds   how many, by default each experiment's own number
     only    runs of these networks
     """
@@ -52,11 +49,7 @@ def missing(
     ]
     for fault in known.faults.values():
         say(f"{fault}; it is run again")
-    for one in chosen(ids):
-        if one.id == "beyond":
-            old = without_errors(known, one.seeds if seeds is None else seeds)
-            lacking += [run for run in old if not only or run.network.name in only]
-    return list(dict.fromkeys(lacking))
+    return lacking
 
 
 def tested(run: RunConfig) -> tuple[tuple[float, float], ...]:

@@ -10,14 +10,13 @@ from typing import Literal
 from scalechannels.data.sizes import RANGES
 from scalechannels.paper.comparisons import (
     CIFAR_OVER,
-    OVER,
     Comparison,
     cifar_comparisons,
     comparisons,
     comparisons_json,
 )
-from scalechannels.paper.experiments import Experiment, experiment
-from scalechannels.paper.paired import Paired
+from scalechannels.paper.experiments import Experiment, chosen, experiment
+from scalechannels.paper.factorial import factorial_json, factorial_rows
 from scalechannels.paper.results import Results
 from scalechannels.paper.tables import (
     Mean,
@@ -40,7 +39,15 @@ RANKING_HEADS = ("place", "network", "paper", "ours", "our place", "difference")
 
 def table_text(results: Results, id: str, form: TextForm | Literal["json"] = "text") -> str:
     """A table of the paper, or the data of a figure."""
+    if id == "evidence":
+        parts = chosen([id])
+        if form == "json":
+            return _json(factorial_json(results, part) for part in parts)
+        return "\n\n\n".join(factorial_text(results, part, form) for part in parts)
     one = experiment(id, "table")
+    if one.renderer == "factorial":
+        text = factorial_text(results, one, form) if form != "json" else ""
+        return text or _json([factorial_json(results, one)])
     if id == "beyond":
         return _json(comparisons_json(results)) if form == "json" else comparison_text(results, form)
     if one.renderer == "table":
@@ -150,21 +157,47 @@ def curve_text(results: Results, one: Experiment, form: TextForm = "text") -> st
     return "\n\n".join(parts)
 
 
+def factorial_text(results: Results, one: Experiment, form: TextForm = "text") -> str:
+    """The rows of an experiment and, below, their differences."""
+    rows = [
+        [
+            row.title,
+            NONE if row.parameters is None else f"{row.parameters:,}",
+            str(row.seeds),
+            *(plus_minus(row.by.get(column)) for column in one.columns),
+        ]
+        for row in factorial_rows(results, one)
+    ]
+    found = comparisons(results, one.id)
+    heads = "" if form == "text" else "### "
+    return "\n\n".join(
+        [
+            heads + one.title,
+            columns(["row", "parameters", "seeds", *one.columns], rows, form),
+            columns(
+                ["difference of", "and", *one.columns, "seeds"], comparison_rows(found, one.columns), form
+            ),
+            f"{one.caption} Differences in percentage points, with 95 % intervals over seeds and test "
+            f"images; * told apart after Holm's correction for all {sum(len(row.by) for row in found)}.",
+        ]
+    )
+
+
 def comparison_rows(
-    found: Iterable[Comparison], over: Iterable[str] = OVER, between: str = ", "
+    found: Iterable[Comparison], over: Iterable[str] | None = None, between: str = ", "
 ) -> list[list[str]]:
     """Cells as text; `between` stands between the seeds of the two networks."""
     rows = []
+    over = experiment("beyond").columns if over is None else over
     for one in found:
-        cells = [_cell(one.by[where]) if where in one.by else NONE for where in over]
+        cells = [_cell(one, where) if where in one.by else NONE for where in over]
         seeds = between.join(map(str, next(iter(one.by.values())).seeds)) if one.by else NONE
         rows.append([one.network, one.other, *cells, seeds])
     return rows
 
 
-def _cell(paired: Paired) -> str:
-    sure = paired.clear and min(paired.seeds) > 1  # one seed says nothing about others
-    return f"{paired}{'*' if sure else ''}".replace("-", "−")
+def _cell(one: Comparison, over: str) -> str:
+    return f"{one.by[over]}{'*' if over in one.clear else ''}".replace("-", "−")
 
 
 def comparison_text(results: Results, form: TextForm = "text") -> str:
@@ -173,7 +206,9 @@ def comparison_text(results: Results, form: TextForm = "text") -> str:
     lacking = [not one.by for one in (*mnist, *cifar10)]
     waiting = f" {sum(lacking)} of {len(lacking)} wait for runs." if any(lacking) else ""
     parts = [
-        columns(["network", "compared with", *OVER, "seeds"], comparison_rows(mnist), form),
+        columns(
+            ["network", "compared with", *experiment("beyond").columns, "seeds"], comparison_rows(mnist), form
+        ),
         CIFAR_TITLE,
         columns(
             ["network", "compared with", *CIFAR_OVER, "seeds"], comparison_rows(cifar10, CIFAR_OVER), form

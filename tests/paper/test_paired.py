@@ -14,6 +14,8 @@ from scalechannels.paper.paired import (
     _over_images,
     _variance_of_seeds,
     paired_difference,
+    told_apart,
+    two_sided,
 )
 
 
@@ -238,6 +240,36 @@ def test_too_few_resamples_are_told() -> None:
 )
 def test_a_difference_is_clear_without_0_in_its_interval(low: float, high: float, clear: bool) -> None:
     assert Paired(0.05, low, high).clear is clear
+
+
+@pytest.mark.parametrize("freedom", [1.0, 2.3, 7.0, 9999.0])
+@pytest.mark.parametrize("t", [0.0, 0.3, -2.0, 4.5])
+def test_p_is_that_of_students_t(t: float, freedom: float) -> None:
+    from scipy import stats
+
+    assert two_sided(t, freedom) == pytest.approx(2 * stats.t.sf(abs(t), freedom), rel=1e-3, abs=1e-12)
+
+
+def test_p_agrees_with_the_interval_and_is_even_where_there_is_no_difference() -> None:
+    found = intervals(200, (0.1, 0.1))
+    agree = sum((one.p < 0.05) == one.clear for one in found) / 200
+    assert agree > 0.93
+    draws, below = np.random.default_rng(3), 0
+    for _ in range(300):
+        hard = draws.standard_normal(500)
+        pair = [simulated(draws, 2.0, hard, 0.0, 1) for _ in range(2)]
+        below += paired_difference(*pair, resamples=100).p < 0.05
+    assert 0.02 < below / 300 < 0.09
+    assert paired_difference(pair[0], pair[0]).p == 1
+
+
+def test_many_comparisons_are_corrected_by_holm() -> None:
+    assert told_apart([0.04]) == [True]
+    assert told_apart([0.04, 0.03]) == [False, False]  # 0.03 · 2 is above 0.05: nothing further is looked at
+    assert told_apart([0.04, 0.02]) == [True, True]  # Bonferroni would leave out 0.04
+    assert told_apart([0.001, 0.9, 0.02, 0.3]) == [True, False, False, False]
+    assert told_apart([]) == []
+    assert told_apart([math.nan]) == [False]
 
 
 def test_a_difference_as_text() -> None:
