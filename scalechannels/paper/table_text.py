@@ -190,14 +190,15 @@ def comparison_rows(
     rows = []
     over = experiment("beyond").columns if over is None else over
     for one in found:
-        cells = [_cell(one, where) if where in one.by else NONE for where in over]
+        cells = [difference_cell(one, where) for where in over]
         seeds = between.join(map(str, next(iter(one.by.values())).seeds)) if one.by else NONE
         rows.append([one.network, one.other, *cells, seeds])
     return rows
 
 
-def _cell(one: Comparison, over: str) -> str:
-    return f"{one.by[over]}{'*' if over in one.clear else ''}".replace("-", "−")
+def difference_cell(one: Comparison, over: str) -> str:
+    """+0.12 [+0.05, +0.20]*, with true minus signs."""
+    return f"{one.by[over]}{'*' * (over in one.clear)}".replace("-", "−") if over in one.by else NONE
 
 
 def comparison_text(results: Results, form: TextForm = "text") -> str:

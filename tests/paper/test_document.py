@@ -10,7 +10,7 @@ from scalechannels.paper.results import RUNS, Results
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", ["reproduce", "notebook"])
+@pytest.mark.parametrize("name", ["reproduce", "notebook", "evidence"])
 def test_the_documents_generated_part_is_current(name: str) -> None:
     text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
     current = updated(text, Results(ROOT / "results" / RUNS))
