@@ -8,7 +8,7 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -20,27 +20,13 @@ import numpy as np
 from scalechannels.data.sizes import RANGES, inside
 from scalechannels.paper.experiments import Experiment, experiment
 from scalechannels.paper.paired import Paired, paired_difference, told_apart
-from scalechannels.paper.recipes import ROOT2, SAMPLES, SINGLE, better_cifar, cifar, residual_cifar, seeded
+from scalechannels.paper.recipes import SAMPLES, SINGLE, seeded
 from scalechannels.paper.results import MOST_SEEDS, NotEnoughRunsError, Result, Results, known_results
 from scalechannels.training.config import RunConfig
 
 Size = float | tuple[float, float]
 MEANS = {**RANGES, "[1/2,2]": (0.5, 2.0)}
 """Ranges of test sizes to average over, those of table 1 and that of rescaled CIFAR-10."""
-CIFAR_OVER = ("size 1/2", "size 1", "size 2")
-CIFAR_PAIRS: dict[str, tuple[str, ...]] = {
-    "FovLSE+": ("FovAvg", "FovAvg, 9 channels", "FovMax"),
-    "FovLSE+, residual": ("FovAvg, residual", "CNN, residual", "FovLSE+"),
-}
-CIFAR_RUNS: dict[str, RunConfig] = {
-    "FovLSE+": better_cifar(),
-    "FovAvg": cifar("fovavg", ROOT2),
-    "FovAvg, 9 channels": cifar("fovavg"),
-    "FovMax": cifar("fovmax", ROOT2),
-    "FovLSE+, residual": residual_cifar("fovlse"),
-    "FovAvg, residual": residual_cifar("fovavg"),
-    "CNN, residual": residual_cifar("cnn"),
-}
 
 
 @dataclass(frozen=True)
@@ -58,8 +44,8 @@ class Comparison:
 
 
 @lru_cache(maxsize=4)
-def comparisons(results: Results, id: str = "beyond") -> list[Comparison]:
-    """Those of an experiment's pairs, those that wait for runs as well."""
+def comparisons(results: Results, id: str) -> list[Comparison]:
+    """Those of an experiment's pairs, those that wait for runs as well; what is clear about all of them."""
     one = experiment(id)
     over = {column: over_column(column) for column in one.columns}
     found = [
@@ -74,29 +60,15 @@ def comparisons(results: Results, id: str = "beyond") -> list[Comparison]:
                 (f"{name}, {samples:,} samples", [few[name][place]]) for name in ("FovLSE+", "FovAvg")
             )
             found.append(_compared(results, ours, theirs, {"[1,4]": (1.0, 4.0)}))
-    return _corrected(found)
-
-
-@lru_cache(maxsize=4)
-def cifar_comparisons(results: Results) -> list[Comparison]:
-    """The same on rescaled CIFAR-10."""
-    over = {column: over_column(column) for column in CIFAR_OVER}
-    return _corrected(
-        _compared(results, (network, [CIFAR_RUNS[network]]), (other, [CIFAR_RUNS[other]]), over)
-        for network, others in CIFAR_PAIRS.items()
-        for other in others
-    )
-
-
-def _corrected(found: Iterable[Comparison]) -> list[Comparison]:
-    """The comparisons of a table, with what is clear about all of them together."""
-    every = list(found)
     # One seed says nothing about others, so such a comparison is never clear.
-    tests = [(one, over) for one in every for over in one.by if min(one.by[over].seeds) > 1]
-    clear = told_apart([one.by[over].p for one, over in tests])
-    sure = {(id(one), over) for (one, over), is_so in zip(tests, clear, strict=True) if is_so}
+    tests = [
+        (place, over) for place, row in enumerate(found) for over in row.by if min(row.by[over].seeds) > 1
+    ]
+    clear = told_apart([found[place].by[over].p for place, over in tests])
+    sure = {test for test, is_so in zip(tests, clear, strict=True) if is_so}
     return [
-        replace(one, clear=frozenset(over for over in one.by if (id(one), over) in sure)) for one in every
+        replace(row, clear=frozenset(over for over in row.by if (place, over) in sure))
+        for place, row in enumerate(found)
     ]
 
 
@@ -107,6 +79,8 @@ def over_column(column: str) -> str | float:
 
 def row_runs(one: Experiment, title: str) -> tuple[RunConfig, ...]:
     """A row's runs, or a row of table 1's: those on one training size, where it has them."""
+    if one.rows:
+        return (one.rows[title],)
     panels = (*one.panels, *(panel for panel in experiment("table1").panels if one.id == "beyond"))
     (curves,) = (panel.curves for panel in panels if panel.title == title)
     single = tuple(curve.configs[0] for curve in curves if curve.label in SINGLE)
@@ -126,10 +100,8 @@ def _compared(
     return Comparison(one[0], other[0], by)
 
 
-def comparisons_json(results: Results, id: str = "beyond") -> list[dict[str, Any]]:
-    tables = {"mnist": comparisons(results), "cifar10": cifar_comparisons(results)}
-    if id != "beyond":
-        tables = {experiment(id).panels[0].curves[0].configs[0].data.name: comparisons(results, id)}
+def comparisons_json(results: Results, id: str) -> list[dict[str, Any]]:
+    data = experiment(id).panels[0].curves[0].configs[0].data.name
     return [
         {
             "data": data,
@@ -145,8 +117,7 @@ def comparisons_json(results: Results, id: str = "beyond") -> list[dict[str, Any
             },
             "lacking": one.lacking,
         }
-        for data, found in tables.items()
-        for one in found
+        for one in comparisons(results, id)
     ]
 
 

@@ -67,6 +67,8 @@ class Experiment:
     """Its section, where it has no number of its own."""
     pairs: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
     """Which rows each row is compared with. A row is a panel: the mean over its curves."""
+    rows: Mapping[str, RunConfig] = field(default_factory=dict, hash=False)
+    """The rows of a figure, whose panels are none."""
     columns: tuple[str, ...] = ()
     """What rows are compared over: a range of test sizes such as [1,4], or one: size 1/2."""
 
@@ -117,7 +119,8 @@ def _read(id: str, entry: dict[str, Any]) -> Experiment:
             curves.append(Curve(label, tuple(recipe(**curve, **point) for point in points), **drawn))
         panels.append(Panel(title, tuple(curves), shown))
     tested, shown = tuple(map(tuple, entry.pop("tested", ()))), tuple(entry.pop("columns", ()))
-    return Experiment(id, panels=tuple(panels), tested=tested, columns=shown, **entry)
+    rows = {row: RECIPES[run.pop("recipe")](**run) for row, run in entry.pop("rows", {}).items()}
+    return Experiment(id, panels=tuple(panels), tested=tested, columns=shown, rows=rows, **entry)
 
 
 EXPERIMENTS = tuple(_read(id, entry) for id, entry in read_toml(Path(__file__).with_suffix(".toml")).items())

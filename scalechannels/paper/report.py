@@ -10,7 +10,7 @@ from typing import Any
 
 from scalechannels.data.sizes import RANGES
 from scalechannels.paper.claims.verdicts import failed, verdicts
-from scalechannels.paper.comparisons import CIFAR_OVER, cifar_comparisons, comparisons
+from scalechannels.paper.comparisons import comparisons
 from scalechannels.paper.document import Progress
 from scalechannels.paper.experiments import EXPERIMENTS, OURS, Experiment, experiment
 from scalechannels.paper.figures.draw import IMAGES, draw_panels, with_pictures
@@ -18,6 +18,7 @@ from scalechannels.paper.published import RANKINGS
 from scalechannels.paper.recipes import WRITTEN, scales_of
 from scalechannels.paper.results import Result, Results
 from scalechannels.paper.table_text import (
+    BEYOND,
     CIFAR_TITLE,
     RANKING_HEADS,
     comparison_rows,
@@ -66,13 +67,11 @@ def _main_cells(row: TableRow) -> list[Cell]:
 def compared(results: Results) -> list[tuple[str, list[str], list[list[Cell]]]]:
     """Tables of comparisons that have results: a title, the heads, and the rows."""
     tables = []
-    for title, all_, over in (
-        ("", comparisons(results), experiment("beyond").columns),
-        (CIFAR_TITLE, cifar_comparisons(results), CIFAR_OVER),
-    ):
+    for title, id in zip(("", CIFAR_TITLE), BEYOND, strict=True):
+        found, over = (one for one in comparisons(results, id) if one.by), experiment(id).columns
         rows: list[list[Cell]] = [
             [(one, f"against {other}"), *map(_halves, cells)]
-            for one, other, *cells in comparison_rows((one for one in all_ if one.by), over, between=" ")
+            for one, other, *cells in comparison_rows(found, over, between=" ")
         ]
         if rows:
             tables.append((title, ["", *over, "seeds"], rows))

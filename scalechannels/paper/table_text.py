@@ -8,13 +8,7 @@ from dataclasses import asdict
 from typing import Literal
 
 from scalechannels.data.sizes import RANGES
-from scalechannels.paper.comparisons import (
-    CIFAR_OVER,
-    Comparison,
-    cifar_comparisons,
-    comparisons,
-    comparisons_json,
-)
+from scalechannels.paper.comparisons import Comparison, comparisons, comparisons_json
 from scalechannels.paper.experiments import Experiment, chosen, experiment
 from scalechannels.paper.factorial import factorial_json, factorial_rows
 from scalechannels.paper.results import Results
@@ -34,6 +28,8 @@ CIFAR_TITLE = (
     "Rescaled CIFAR-10, 5 channels unless another number is given, trained on the original images, with the "
     "residual backbone on random flips and crops of them:"
 )
+BEYOND = ("beyond", "beyond-cifar")
+"""Our networks compared with others: on digits, and on rescaled CIFAR-10."""
 RANKING_HEADS = ("place", "network", "paper", "ours", "our place", "difference")
 
 
@@ -49,7 +45,9 @@ def table_text(results: Results, id: str, form: TextForm | Literal["json"] = "te
         text = factorial_text(results, one, form) if form != "json" else ""
         return text or _json([factorial_json(results, one)])
     if id == "beyond":
-        return _json(comparisons_json(results)) if form == "json" else comparison_text(results, form)
+        if form == "json":
+            return _json(row for id in BEYOND for row in comparisons_json(results, id))
+        return comparison_text(results, form)
     if one.renderer == "table":
         rows = main_table(results)
         return _json(as_json(rows)) if form == "json" else main_text(rows, form)
@@ -183,12 +181,9 @@ def factorial_text(results: Results, one: Experiment, form: TextForm = "text") -
     )
 
 
-def comparison_rows(
-    found: Iterable[Comparison], over: Iterable[str] | None = None, between: str = ", "
-) -> list[list[str]]:
+def comparison_rows(found: Iterable[Comparison], over: Iterable[str], between: str = ", ") -> list[list[str]]:
     """Cells as text; `between` stands between the seeds of the two networks."""
     rows = []
-    over = experiment("beyond").columns if over is None else over
     for one in found:
         cells = [difference_cell(one, where) for where in over]
         seeds = between.join(map(str, next(iter(one.by.values())).seeds)) if one.by else NONE
@@ -203,20 +198,18 @@ def difference_cell(one: Comparison, over: str) -> str:
 
 def comparison_text(results: Results, form: TextForm = "text") -> str:
     """Those of MNIST Large Scale and, below, those of CIFAR-10."""
-    mnist, cifar10 = comparisons(results), cifar_comparisons(results)
-    lacking = [not one.by for one in (*mnist, *cifar10)]
+    tables = {id: comparisons(results, id) for id in BEYOND}
+    lacking = [not one.by for found in tables.values() for one in found]
     waiting = f" {sum(lacking)} of {len(lacking)} wait for runs." if any(lacking) else ""
-    parts = [
+    mnist, cifar10 = (
         columns(
-            ["network", "compared with", *experiment("beyond").columns, "seeds"], comparison_rows(mnist), form
-        ),
-        CIFAR_TITLE,
-        columns(
-            ["network", "compared with", *CIFAR_OVER, "seeds"], comparison_rows(cifar10, CIFAR_OVER), form
-        ),
-        experiment("beyond").caption + waiting,
-    ]
-    return "\n\n".join(parts)
+            ["network", "compared with", *experiment(id).columns, "seeds"],
+            comparison_rows(found, experiment(id).columns),
+            form,
+        )
+        for id, found in tables.items()
+    )
+    return "\n\n".join([mnist, CIFAR_TITLE, cifar10, experiment("beyond").caption + waiting])
 
 
 def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], form: TextForm) -> str:

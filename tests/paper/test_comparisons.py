@@ -14,14 +14,13 @@ from helpers.made_up import keep, wrong_of
 from scalechannels.cli import main as command
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.paper.comparisons import (
-    CIFAR_OVER,
     Size,
-    cifar_comparisons,
     compare,
     comparisons,
     comparisons_json,
 )
 from scalechannels.paper.document import BEGIN_BEYOND, END, updated
+from scalechannels.paper.experiments import experiment
 from scalechannels.paper.paired import Paired, paired_difference
 from scalechannels.paper.recipes import (
     ROOT2,
@@ -38,8 +37,10 @@ from scalechannels.paper.recipes import (
 )
 from scalechannels.paper.report import compared, report_page
 from scalechannels.paper.results import RUNS, Results
-from scalechannels.paper.table_text import comparison_rows, comparison_text
+from scalechannels.paper.table_text import BEYOND, comparison_rows, comparison_text
 from scalechannels.training.config import RunConfig
+
+OVER = experiment("beyond").columns
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def results(tmp_path: Path) -> Results:
 
 
 def by_names(results: Results) -> dict:
-    return {(one.network, one.other): one for one in comparisons(results)}
+    return {(one.network, one.other): one for one in comparisons(results, "beyond")}
 
 
 def test_a_comparison_is_that_of_the_pairs_runs(results: Results) -> None:
@@ -74,14 +75,14 @@ def test_what_waits_for_runs_says_so(results: Results) -> None:
     lacking = by_names(results)["FovLSE+", "FovMax"]
     assert lacking.by == {}
     assert "fovmax-mnist-tr1-seed0" in lacking.lacking
-    both = comparisons(results) + cifar_comparisons(results)
+    both = [one for id in BEYOND for one in comparisons(results, id)]
     waiting = [one for one in both if not one.by]
     assert comparison_text(results).endswith(f"{len(waiting)} of {len(both)} wait for runs.")
-    assert ["FovLSE+", "FovMax", "–", "–", "–", "–"] in comparison_rows(comparisons(results))
+    assert ["FovLSE+", "FovMax", "–", "–", "–", "–"] in comparison_rows(comparisons(results, "beyond"), OVER)
 
 
 def test_a_clear_difference_is_marked_and_minus_is_a_minus(results: Results) -> None:
-    rows = {tuple(row[:2]): row[2:] for row in comparison_rows(comparisons(results))}
+    rows = {tuple(row[:2]): row[2:] for row in comparison_rows(comparisons(results, "beyond"), OVER)}
     found = by_names(results)
     for names, one in found.items():
         for cell, over in zip(rows[names], ("[1,4]", "[1/2,4]", "[1/2,8]"), strict=False):
@@ -95,7 +96,7 @@ def test_a_clear_difference_is_marked_and_minus_is_a_minus(results: Results) -> 
 
 
 def test_they_are_in_the_command_the_page_and_the_document(results: Results, capsys) -> None:
-    row = comparison_rows(comparisons(results))[5]
+    row = comparison_rows(comparisons(results, "beyond"), OVER)[5]
     assert row[:2] == ["FovLSE+", "FovAvg"]
     command(["table", "beyond", "--results", str(results.folder.parent)])
     assert row[2] in capsys.readouterr().out
@@ -104,20 +105,20 @@ def test_they_are_in_the_command_the_page_and_the_document(results: Results, cap
     text = updated(f"before\n{BEGIN_BEYOND}\nformer words\n{END}\nafter\n", results)
     assert f"| {' | '.join(row)} |" in text
     assert "former words" not in text
-    values = next(one for one in comparisons_json(results) if one["other"] == "FovAvg")
+    values = next(one for one in comparisons_json(results, "beyond") if one["other"] == "FovAvg")
     assert set(values["by"]["[1,4]"]) == {"difference", "interval", "seeds"}
 
 
 def test_without_results_nothing_is_claimed(tmp_path: Path) -> None:
     (tmp_path / RUNS).mkdir()
     empty = Results(tmp_path / RUNS)
-    assert not any(one.by for one in comparisons(empty))
+    assert not any(one.by for one in comparisons(empty, "beyond"))
     assert compared(empty) == []
 
 
 def test_on_cifar_single_sizes_are_compared(results: Results) -> None:
     keep(results.folder, better_cifar(), cifar("fovavg", ROOT2))
-    found = cifar_comparisons(Results(results.folder))
+    found = comparisons(Results(results.folder), "beyond-cifar")
     one = next(one for one in found if one.other == "FovAvg")
     assert one.by["size 1/2"] == compare(results, [better_cifar()], [cifar("fovavg", ROOT2)], 0.5)
     assert list(one.by) == ["size 1/2", "size 1", "size 2"]
@@ -134,21 +135,25 @@ def test_on_cifar_single_sizes_are_compared(results: Results) -> None:
             missing = seeded(waiting[other.network, other.other], 0)
             assert missing.resolve("cuda").name.split("-seed")[0] in other.lacking
     keep(results.folder, *waiting.values(), residual_cifar("fovavg"), residual_cifar("cnn"))
-    assert all(one.by for one in cifar_comparisons(Results(results.folder)))
+    assert all(one.by for one in comparisons(Results(results.folder), "beyond-cifar"))
     value, interval = str(one.by["size 2"]).replace("-", "−").split(" ", 1)
     assert f"{value} {interval}" in comparison_text(Results(results.folder))
     _, (title, _, rows) = compared(Results(results.folder))
     assert (value, interval) in [(cell[0], cell[1].rstrip("*")) for row in rows for cell in row]
     assert "CIFAR-10" in title
-    told = [one for one in comparisons_json(Results(results.folder)) if one["data"] == "cifar10"]
+    told = comparisons_json(Results(results.folder), "beyond-cifar")
+    assert {one["data"] for one in told} == {"cifar10"}
     assert [one["other"] for one in told] == [one.other for one in found]
-    assert all(list(one["by"]) == list(CIFAR_OVER) for one in told)
+    assert all(list(one["by"]) == list(experiment("beyond-cifar").columns) for one in told)
 
 
 def test_one_seed_is_never_sure(results: Results) -> None:
     for path in results.folder.glob("fovavg-mnist-tr?-seed[12]-*.json"):
         path.unlink()
-    rows = {tuple(row[:2]): row[2:] for row in comparison_rows(comparisons(Results(results.folder)))}
+    rows = {
+        tuple(row[:2]): row[2:]
+        for row in comparison_rows(comparisons(Results(results.folder), "beyond"), OVER)
+    }
     assert rows["FovLSE+", "FovAvg"][3] == "3, 1"
     assert not rows["FovLSE+", "FovAvg"][0].endswith("*")
 
