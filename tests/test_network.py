@@ -58,6 +58,7 @@ def parameters(module: nn.Module) -> int:
         (lambda: fovconc(GRID), 70_580),
         (lambda: swmax(GRID), 68_678),
         (lambda: cnn(), 92_198),
+        (lambda: cnn(width=2), 365_122),
         (lambda: fovavg(GRID, data="cifar10"), 298_506),
         (lambda: cnn(data="cifar10"), 298_506),
     ],

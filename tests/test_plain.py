@@ -250,3 +250,8 @@ def test_what_is_no_image_is_named(images: Tensor, error: type[Exception], messa
         averaged(images)
     with pytest.raises(error, match=message):
         averaged.channel_logits(images)
+
+
+def test_only_the_cnn_of_digits_can_be_wider() -> None:
+    with pytest.raises(ValueError, match="width must be 1 for the CIFAR-10 backbone; got 2"):
+        cnn(data="cifar10", width=2)
