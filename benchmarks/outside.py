@@ -1,0 +1,131 @@
+"""Tests that the augmentation was not made for: what survives outside the range that recipes were tuned on.
+
+    python -m benchmarks.outside RUN [RUN …] [--out results/outside.jsonl] [--images 10000]
+
+`visible = 0.5` and `detail = 0.5` are just what the test range of the tables asks for. So finished runs are
+tested once more, on what no choice was made by (test images):
+
+    wide      digits of sizes 1/4 to 16 in images of 224 pixels; a plain CNN sees the middle of them, which
+              is all that it takes. CIFAR-10 by factors from 1/4 to 4
+    black     what lies outside the picture is black instead of repeated or mirrored: for digits as the
+              windows see it, for CIFAR-10 in the test images themselves
+    strokes   the built-in digits, whose rescaling is true at every size; digits only
+
+Each run adds one line for each test. A run that the file has already is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from scalechannels import ScaleChannelNetwork
+from scalechannels.data.image_set import ImageSet
+from scalechannels.data.mnist_large_scale import MnistLargeScale
+from scalechannels.data.pictures import BACKGROUND
+from scalechannels.data.rescale import rescale
+from scalechannels.data.sizes import MNIST_SIZES
+from scalechannels.data.sources import load_cifar10
+from scalechannels.plain import PlainNetwork
+from scalechannels.saving.saved_network import SavedNetwork
+from scalechannels.training.config import DataConfig, ResolvedRun
+from scalechannels.training.datasets import open_data
+from scalechannels.training.errors import pack_errors
+from scalechannels.training.runs import environment
+
+WIDE = 224
+MNIST_WIDE = tuple(2 ** (k / 4) for k in range(-8, 17))  # 1/4 to 16
+CIFAR_WIDE = tuple(2 ** (k / 4) for k in range(-8, 9))  # 1/4 to 4
+Test = tuple[float, Callable[[], tuple[Tensor, Tensor]]]
+
+
+def tests(config: ResolvedRun, device: torch.device, images: int) -> Iterator[tuple[str, list[Test]]]:
+    """The name of each test and, for each of its sizes, what makes images and labels."""
+    if config.data.name == "mnist":
+        maker = MnistLargeScale(device=device)
+        strokes = open_data(DataConfig("strokes"), device)
+        yield "wide", [(s, lambda s=s: _part(maker.make("test", s, size=WIDE), images)) for s in MNIST_WIDE]
+        yield "black", [(s, lambda s=s: _part(maker.make("test", s), images)) for s in MNIST_SIZES]
+        yield "strokes", [(s, lambda s=s: _part(strokes.testing(s, "test"), images)) for s in MNIST_SIZES]
+    else:
+        data = load_cifar10()
+        pictures, labels = (part[:images].to(device) for part in (data.test_images, data.test_labels))
+
+        def cifar(size: float, continuation: str) -> tuple[Tensor, Tensor]:
+            parts = [rescale(part, size, continuation=continuation) for part in pictures.split(1000)]  # type: ignore
+            return torch.cat(parts).clamp(0, 255) / 255, labels
+
+        yield "wide", [(s, lambda s=s: cifar(s, "reflect")) for s in CIFAR_WIDE]
+        yield "black", [(s, lambda s=s: cifar(s, "zero")) for s in CIFAR_WIDE if s <= 1]
+
+
+def _part(made: ImageSet, images: int) -> tuple[Tensor, Tensor]:
+    return made.images[:images], made.labels[:images]
+
+
+def as_tested(network: Any, test: str, of_digits: bool) -> Any:
+    """The network as this test sees it: beyond a digit's image its windows find black."""
+    if test == "black" and of_digits and isinstance(network, ScaleChannelNetwork):
+        arguments = {**network.arguments(), "outside": "constant", "fill": BACKGROUND}
+        return ScaleChannelNetwork(**arguments).to(next(network.parameters()).device).eval()
+    return network
+
+
+@torch.inference_mode()
+def measure(folder: Path, images: int, device: torch.device) -> Iterator[dict[str, Any]]:
+    """A line for each test of a finished run."""
+    config = ResolvedRun.from_toml(folder / "config.toml")
+    network: Any = SavedNetwork.open(folder).network.to(device).eval()
+    for test, sizes in tests(config, device, images):
+        asked, entries = as_tested(network, test, config.data.name == "mnist"), []
+        for size, make in sizes:
+            pictures, labels = make()
+            if isinstance(network, PlainNetwork) and pictures.shape[-1] == WIDE:
+                margin = (WIDE - 112) // 2
+                pictures = pictures[..., margin:-margin, margin:-margin]
+            said = torch.cat([asked.explain(part).logits for part in pictures.split(1000)])
+            wrong = said.argmax(1) != labels
+            entries.append(
+                {
+                    "size": size,
+                    "images": len(labels),
+                    "accuracy": 100 * float((~wrong).double().mean()),
+                    "errors": pack_errors(wrong),
+                }
+            )
+        yield {
+            "name": config.name,
+            "test": test,
+            "config": config.as_dict(),
+            "environment": environment(device),
+            "evaluation": {"split": "test", "sizes": entries},
+        }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("results/outside.jsonl"))
+    parser.add_argument("--images", type=int, default=10_000)
+    given = parser.parse_args()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    lines = given.out.read_text(encoding="utf-8").splitlines() if given.out.exists() else []
+    known = {json.loads(line)["name"] for line in lines}
+    for folder in given.runs:
+        if ResolvedRun.from_toml(folder / "config.toml").name in known:
+            continue
+        for line in measure(folder, given.images, device):
+            with open(given.out, "a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+            means = [entry["accuracy"] for entry in line["evaluation"]["sizes"]]
+            print(f"{line['name']} {line['test']}: {' '.join(f'{mean:.1f}' for mean in means)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
