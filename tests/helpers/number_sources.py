@@ -1,0 +1,257 @@
+"""Where the numbers of the documents come from: what an expression in tests/docs/numbers may name.
+
+Everything is read from committed files below a root, or computed by the library. Of an accuracy such as
+{table("FovLSE+")["[1,4]"]:.2f}, the form :.2f± has the standard deviation over seeds too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from statistics import fmean, median, stdev
+from typing import Any, NamedTuple
+
+from scalechannels import Detector, load
+from scalechannels.backbones.sized import multiplications, sized_backbone
+from scalechannels.data.pictures import BACKGROUND
+from scalechannels.data.scenes import scene
+from scalechannels.data.sizes import MNIST_SIZES, RANGES, accuracies, inside, mean_inside
+from scalechannels.paper import recipes
+from scalechannels.paper.comparisons import compare
+from scalechannels.paper.experiments import experiment
+from scalechannels.paper.published import TABLE1
+from scalechannels.paper.results import MOST_SEEDS, RUNS, Results
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+
+SIZES = {"1/2": 0.5, "1/√2": 0.5**0.5, "√2": 2**0.5}
+"""As documents write them."""
+
+
+class Value(float):
+    """A mean, and its standard deviation where there is one."""
+
+    std: float | None = None
+
+    def __format__(self, form: str) -> str:
+        if not form.endswith("±"):
+            return super().__format__(form)
+        form = form[:-1]
+        return super().__format__(form) + ("" if self.std is None else f" ± {self.std:{form}}")
+
+
+def mean(values: Iterable[float]) -> Value:
+    found = list(values)
+    value = Value(fmean(found))
+    value.std = stdev(found) if len(found) > 1 else None
+    return value
+
+
+class Runs:
+    """Runs of one kind. An accuracy is the mean over seeds of the mean over the training sizes."""
+
+    def __init__(self, runs: Sequence[Mapping[str, Any]]) -> None:
+        if not runs:
+            raise ValueError("there are no such runs")
+        self.runs = runs
+
+    def per_run(self, over: str | float) -> list[float]:
+        ends = RANGES.get(over) if isinstance(over, str) else None
+        if ends is None:
+            size = SIZES.get(over, over) if isinstance(over, str) else over
+            ends = (float(size), float(size))
+        tested = [accuracies(run["evaluation"]["sizes"]) for run in self.runs]
+        return [mean_inside(one, ends[0] * (1 - 1e-6), ends[1] * (1 + 1e-6)) for one in tested]
+
+    def __getitem__(self, over: str | float) -> Value:
+        """Over a range such as "[1,4]", or at one size."""
+        by_seed: dict[int, list[float]] = {}
+        for run, accuracy in zip(self.runs, self.per_run(over), strict=True):
+            by_seed.setdefault(run["config"]["training"]["seed"], []).append(accuracy)
+        return mean(fmean(values) for values in by_seed.values())
+
+    def row(self, *over: str | float, form: str = ".2f±") -> str:
+        """The cells of a table."""
+        return " | ".join(format(self[one], form) for one in over)
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    @property
+    def parameters(self) -> int:
+        (count,) = {run["parameters"] for run in self.runs}
+        return int(count)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Of the one run."""
+        (run,) = self.runs
+        return run["seconds"]
+
+    @property
+    def epoch(self) -> float:
+        """Seconds of the last epoch that was kept, of one run."""
+        return fmean(run["history"][-1]["seconds"] / run["history"][-1].get("runs", 1) for run in self.runs)
+
+
+class Coarse(NamedTuple):
+    """Fewer channels at inference."""
+
+    accuracy: float
+    lost: Value
+    """With its 95 % interval for the standard deviation."""
+    time_here: float
+    """Of that of all channels, over these sizes."""
+    time: float
+    """The same, over all sizes."""
+
+
+def names(root: Path) -> dict[str, Any]:
+    """All that expressions may name, with the files of this clone or of a copy."""
+    results = Results(root / "results" / RUNS)
+
+    def ran(*configs: RunConfig, seeds: int = MOST_SEEDS) -> Runs:
+        """Runs in results/runs, of all seeds that all of these have."""
+        found = [[results.find(recipes.seeded(one, seed)) for one in configs] for seed in range(seeds)]
+        return Runs([result.values for one in found if None not in one for result in one if result])
+
+    def table(title: str, train: str | None = None) -> Runs:
+        """A network of table 1 or of ours below it; without a training set, its mean over single sizes."""
+        panels = (*experiment("table1").panels, *experiment("beyond").panels)
+        (curves,) = (panel.curves for panel in panels if panel.title == title)
+        configs = {curve.label: curve.configs[0] for curve in curves}
+        single = [one for name, one in configs.items() if name in recipes.SINGLE]
+        return ran(*([configs[train]] if train else single or configs.values()))
+
+    @cache
+    def lines(file: str) -> list[dict[str, Any]]:
+        text = (root / "results" / f"{file}.jsonl").read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.splitlines()]
+
+    def kept(file: str, remark: str = "", split: str = "validation", **options: Any) -> Runs:
+        """Runs in results/FILE.jsonl: whose remark begins so, and that have these options."""
+        return Runs(
+            [
+                run
+                for run in lines(file)
+                if run["remark"].startswith(remark)
+                and run["evaluation"]["split"] == split
+                and all(_option(run["config"], name) == value for name, value in options.items())
+            ]
+        )
+
+    def more(**options: Any) -> Runs:
+        """Runs in results/more_seeds."""
+        paths = sorted((root / "results" / "more_seeds").glob("*.json"))
+        found = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+        return Runs([r for r in found if all(_option(r["config"], k) == v for k, v in options.items())])
+
+    @cache
+    def measured(file: str) -> dict[str, Any]:
+        """A file of benchmarks/results."""
+        path = root / "benchmarks" / "results" / f"{file}.json"
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    def cost(mode: str, device: str = "cpu", **case: int) -> dict[str, float]:
+        """A case of benchmarks.cost: ms and MB."""
+        file = measured(f"cost_{device}")
+        entries = [one for part in ("channels", "image", "batch") for one in file[part]]
+        wanted = {"mode": mode, "channels": 17, "side": 112, "batch": 16} | case
+        found = [one for one in entries if all(one[name] == value for name, value in wanted.items())]
+        if not found:
+            raise ValueError(f"no case {wanted}")
+        return {"ms": 1000 * found[0]["seconds"], "MB": found[0]["megabytes"]}
+
+    def detector(way: str) -> str:
+        """A row of the table of benchmarks.detection."""
+        ways = [measured("detection_cpu")[background] for background in ("plain", "noisy")]
+        precision = [one[way]["average_precision"] for one in ways]
+        recall = [one[way]["at_probability_one_half"]["recall"] for one in ways]
+        spent, whole = (sum(one[name]["seconds_per_scene"] for one in ways) for name in (way, "everywhere"))
+        return " | ".join(f"{value:.3f}" for value in (*precision, *recall)) + f" | {spent / whole:.2f}"
+
+    def coarse(way: str, over: str = "[1/2,4]") -> Coarse:
+        """What fewer channels at inference lost and took, see docs/notebook.md."""
+        ranges = measured("coarse_to_fine_cpu")["ranges"]
+        found = ranges[over][way]
+        lost = Value(found["lost_points"])
+        lost.std = found["interval"][1] - found["lost_points"]
+        return Coarse(
+            found["accuracy"], lost, found["seconds_ratio"], ranges["[1/2,8]"][way]["seconds_ratio"]
+        )
+
+    def better_by(a: Sequence[RunConfig], b: Sequence[RunConfig], over: str | float) -> float:
+        return compare(results, a, b, over).difference
+
+    return {
+        **recipes.RECIPES,
+        **{name: getattr(recipes, name) for name in ("ROOT2", "ROOT4", "SAMPLES", "SINGLE", "seeded")},
+        **{
+            one.__name__: one for one in (ran, table, kept, more, measured, cost, detector, coarse, better_by)
+        },
+        **{
+            one.__name__: one
+            for one in (fmean, median, stdev, mean, inside, paper, windows, plain, sides, slope)
+        },
+        "math": math,
+        "BACKGROUND": BACKGROUND,
+        "MNIST_SIZES": MNIST_SIZES,
+    }
+
+
+def computer(root: Path) -> Callable[[str], Any]:
+    """Computes an expression, once."""
+    known = names(root)
+
+    @cache
+    def compute(expression: str) -> Any:
+        return eval(" ".join(expression.split()), dict(known))
+
+    return compute
+
+
+def _option(config: Mapping[str, Any], name: str) -> Any:
+    """An option of a configuration, whichever section has it; `training_seed` where two have one."""
+    if name == "seed":
+        return config["training"]["seed"]
+    if name == "network":
+        return config["network"]["name"]
+    if name == "data":
+        return config["data"]["name"]
+    if name == "size":
+        return config["data"]["sizes"][0]
+    sections = {"data": DataConfig, "network": NetworkConfig, "training": TrainingConfig}
+    for section, cls in sections.items():
+        if name in {one.name for one in fields(cls)}:
+            return config[section].get(name)
+    return config["training"].get(name)  # an option that is gone
+
+
+def paper(network: str, train: str = "mean") -> dict[str, float]:
+    """The paper's own numbers."""
+    return TABLE1[network, train]
+
+
+def windows(pixels: int = 28, count: int = 17, width: int = 1) -> int:
+    """Multiplications of the paper's backbone on so many windows."""
+    return count * multiplications(sized_backbone(pixels, 1, 10))
+
+
+def plain() -> int:
+    """Multiplications of the paper's plain CNN."""
+    return multiplications(sized_backbone(112, 1, 10))
+
+
+def sides() -> list[float]:
+    """Of the boxes that the shipped detector draws on the page of detection, in pixels."""
+    found = Detector(load("digit-detector"), background=10)(scene(seed=3, background="noisy").image)
+    return [28 * one.scale for one in found]
+
+
+def slope(entries: Sequence[tuple[float, float]]) -> float:
+    """Of the line from the first to the last point."""
+    (x0, y0), (x1, y1) = entries[0], entries[-1]
+    return (y1 - y0) / (x1 - x0)
