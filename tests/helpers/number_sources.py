@@ -92,9 +92,29 @@ class Runs:
         return run["seconds"]
 
     @property
-    def epoch(self) -> float:
-        """Seconds of the last epoch that was kept, of one run."""
-        return fmean(run["history"][-1]["seconds"] / run["history"][-1].get("runs", 1) for run in self.runs)
+    def together(self) -> int:
+        """How many runs the first one was trained with."""
+        return int(self.runs[0]["seconds"]["runs_together"])
+
+    @property
+    def steps(self) -> float:
+        """Seconds of the first run's epochs, without what the first of them takes to compile; its share."""
+        run = self.runs[0]
+        epochs = [one["seconds"] for one in run["history"] if one["epoch"] > 1]
+        return run["config"]["training"]["epochs"] * median(epochs) / self.together
+
+    @property
+    def compiling(self) -> list[float]:
+        """What the first epoch of each run takes longer than the others, which runs trained together share."""
+        times = [[one["seconds"] for one in run["history"]] for run in self.runs]
+        return [one[0] - median(one[1:]) for one in times]
+
+    @property
+    def share(self) -> float:
+        """Seconds of all runs: data and training are shared by those trained together."""
+        every = [run["seconds"] for run in self.runs]
+        shares = [(one["data"] + one["training"]) / one["runs_together"] for one in every]
+        return sum(shares) + sum(one["evaluation"] for one in every)
 
 
 class Coarse(NamedTuple):
@@ -143,6 +163,15 @@ def names(root: Path) -> dict[str, Any]:
             ]
         )
 
+    def alone() -> Runs:
+        """The run of FovAvg on size 2 that was trained alone."""
+        return kept("earlier", split="test", network="fovavg", size=2, seed=0)
+
+    def batch(size: int, *trained: float) -> str:
+        """The cells of the table of batch sizes, for these training sizes; its seed is 1."""
+        runs = (kept("batch_size", batch=size, epochs=20, rate=3e-3, size=one, seed=1) for one in trained)
+        return " | ".join(one.row("[1,4]", "[1/2,8]") for one in runs)
+
     def more(**options: Any) -> Runs:
         """Runs in results/more_seeds."""
         paths = sorted((root / "results" / "more_seeds").glob("*.json"))
@@ -190,13 +219,15 @@ def names(root: Path) -> dict[str, Any]:
         **recipes.RECIPES,
         **{name: getattr(recipes, name) for name in ("ROOT2", "ROOT4", "SAMPLES", "SINGLE", "seeded")},
         **{
-            one.__name__: one for one in (ran, table, kept, more, measured, cost, detector, coarse, better_by)
+            one.__name__: one
+            for one in (ran, table, kept, alone, batch, more, measured, cost, detector, coarse, better_by)
         },
         **{
             one.__name__: one
-            for one in (fmean, median, stdev, mean, inside, paper, windows, plain, sides, slope)
+            for one in (fmean, median, stdev, mean, inside, cells, paper, windows, plain, sides, slope)
         },
         "math": math,
+        "Runs": Runs,
         "BACKGROUND": BACKGROUND,
         "MNIST_SIZES": MNIST_SIZES,
     }
@@ -233,6 +264,11 @@ def _option(config: Mapping[str, Any], name: str) -> Any:
 def paper(network: str, train: str = "mean") -> dict[str, float]:
     """The paper's own numbers."""
     return TABLE1[network, train]
+
+
+def cells(*values: float, form: str = ".2f") -> str:
+    """Of a table."""
+    return " | ".join(format(value, form) for value in values)
 
 
 def windows(pixels: int = 28, count: int = 17, width: int = 1) -> int:
