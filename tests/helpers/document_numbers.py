@@ -146,21 +146,24 @@ class Claim:
         """What stands in each field."""
         return [what if literal else written(compute(what), form) for literal, what, form in self.fields]
 
-    def pattern(self, values: Sequence[str] | None) -> re.Pattern[str]:
-        """With these values in the fields, or with anything."""
-        patterns = [_literal(self.pieces[0])]
-        for place, piece in enumerate(self.pieces[1:]):
-            # A shorter number must not pass for the beginning of a longer one.
-            value = (
-                r"(.{1,300}?)" if values is None else rf"(?<![\d.])({_literal(values[place])})(?![\d]|[.,]\d)"
-            )
-            patterns += [value, _literal(piece)]
-        return re.compile("".join(patterns), re.DOTALL)
+    def pattern(self, values: Sequence[str]) -> re.Pattern[str]:
+        """With these values in the fields. No number passes for a part of a longer one."""
+        return self._pattern([rf"(?<![\d.])({_literal(value)})(?!\d|[.,]\d)" for value in values])
 
-    def nearest(self, text: str) -> re.Match[str] | None:
-        """The shortest piece of the text that has anything in the fields."""
-        pattern = re.compile(rf"(?=({self.pattern(None).pattern}))", re.DOTALL)
-        return min(pattern.finditer(text), key=lambda found: len(found[1]), default=None)
+    def nearest(self, text: str, values: Sequence[str]) -> re.Match[str] | None:
+        """The shortest piece of the text that has other numbers in the fields, or else anything."""
+        alike = [re.sub(r"(?:\d|\\\.|,)+", r"[\\d.,]+", _literal(value)) for value in values]
+        for fields in ([f"({one})" for one in alike], ["(.{1,300}?)"] * len(values)):
+            pattern = re.compile(rf"(?=({self._pattern(fields).pattern}))", re.DOTALL)
+            if found := min(pattern.finditer(text), key=lambda found: len(found[1]), default=None):
+                return found
+        return None
+
+    def _pattern(self, fields: Sequence[str]) -> re.Pattern[str]:
+        pieces = [_literal(piece) for piece in self.pieces]
+        return re.compile(
+            pieces[0] + "".join(a + b for a, b in zip(fields, pieces[1:], strict=True)), re.DOTALL
+        )
 
 
 def check(
@@ -198,7 +201,7 @@ def check(
                 f"{line(found[1].start())}: a claim fits in {len(found)} places: {_shown(entry)}"
             )
             continue
-        said = claim.nearest(text)
+        said = claim.nearest(text, values)
         if said is None:
             result.faults.append(f"{document}: the sentence of a claim is not found: {_shown(entry)}")
             continue

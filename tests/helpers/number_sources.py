@@ -16,12 +16,13 @@ from statistics import fmean, median, stdev
 from typing import Any, NamedTuple
 
 from scalechannels import Detector, load
+from scalechannels.backbones.paper import ConvBackbone, mnist_backbone
 from scalechannels.backbones.sized import multiplications, sized_backbone
 from scalechannels.data.pictures import BACKGROUND
 from scalechannels.data.scenes import scene
 from scalechannels.data.sizes import MNIST_SIZES, RANGES, accuracies, inside, mean_inside
 from scalechannels.paper import recipes
-from scalechannels.paper.comparisons import compare
+from scalechannels.paper.comparisons import PAIRS, compare
 from scalechannels.paper.experiments import experiment
 from scalechannels.paper.published import TABLE1
 from scalechannels.paper.results import MOST_SEEDS, RUNS, Results
@@ -29,6 +30,18 @@ from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, 
 
 SIZES = {"1/2": 0.5, "1/√2": 0.5**0.5, "√2": 2**0.5}
 """As documents write them."""
+
+
+BEYOND = {
+    "RECIPE": "FovLSE, the paper's recipe.",
+    "AVERAGED": "FovLSE, smoothed targets, averaged weights.",
+    "CROPPED": "FovLSE, smoothed targets, averaged weights, cropped images.",
+    "ANTIALIASED": "FovLSE+: smoothed targets",
+    "WIDE": "FovLSE+, wide, five views in testing.",
+    "NOT_SMOOTHED": "FovLSE+, wide, five views in testing, without smoothed targets.",
+    "TEN_SECONDS": "FovLSE in ten seconds, batches of 64, 6 epochs",
+}
+"""Runs of results/beyond.jsonl, by their remarks."""
 
 
 class Value(float):
@@ -105,7 +118,7 @@ class Runs:
 
     @property
     def compiling(self) -> list[float]:
-        """What the first epoch of each run takes longer than the others, which runs trained together share."""
+        """How much longer the first epoch of each run takes than the others; runs together share it."""
         times = [[one["seconds"] for one in run["history"]] for run in self.runs]
         return [one[0] - median(one[1:]) for one in times]
 
@@ -167,6 +180,16 @@ def names(root: Path) -> dict[str, Any]:
         """The run of FovAvg on size 2 that was trained alone."""
         return kept("earlier", split="test", network="fovavg", size=2, seed=0)
 
+    def few_row(recipe: Callable[..., RunConfig], what: str) -> str:
+        """Accuracies on [1,4] of networks trained on few samples."""
+        return cells(
+            *(
+                mean(dict(_ranges(run))[1, 4] for run in ran(recipe(what, samples=count)).runs)
+                for count in recipes.SAMPLES
+            ),
+            form=".2f±",
+        )
+
     def batch(size: int, *trained: float) -> str:
         """The cells of the table of batch sizes, for these training sizes; its seed is 1."""
         runs = (kept("batch_size", batch=size, epochs=20, rate=3e-3, size=one, seed=1) for one in trained)
@@ -220,13 +243,43 @@ def names(root: Path) -> dict[str, Any]:
         **{name: getattr(recipes, name) for name in ("ROOT2", "ROOT4", "SAMPLES", "SINGLE", "seeded")},
         **{
             one.__name__: one
-            for one in (ran, table, kept, alone, batch, more, measured, cost, detector, coarse, better_by)
+            for one in (
+                ran,
+                table,
+                kept,
+                alone,
+                few_row,
+                batch,
+                more,
+                measured,
+                cost,
+                detector,
+                coarse,
+                better_by,
+            )
         },
         **{
             one.__name__: one
-            for one in (fmean, median, stdev, mean, inside, cells, paper, windows, plain, sides, slope)
+            for one in (
+                fmean,
+                median,
+                stdev,
+                mean,
+                inside,
+                cells,
+                sized,
+                parameters,
+                multiplications,
+                paper,
+                windows,
+                sides,
+            )
         },
         "math": math,
+        "BEYOND": ("[1,4]", "[1/2,4]", "[1/2,8]"),
+        "OURS": tuple(PAIRS),
+        **{name: kept("beyond", remark, data="mnist") for name, remark in BEYOND.items()},
+        "TEN_SECONDS_TESTED": kept("beyond", "The run of the same name, in ten seconds", split="test"),
         "Runs": Runs,
         "BACKGROUND": BACKGROUND,
         "MNIST_SIZES": MNIST_SIZES,
@@ -261,6 +314,21 @@ def _option(config: Mapping[str, Any], name: str) -> Any:
     return config["training"].get(name)  # an option that is gone
 
 
+def _ranges(run: Mapping[str, Any]) -> list[tuple[tuple[float, ...], float]]:
+    """Accuracies on test sets with all sizes of a range."""
+    entries = run["evaluation"]["sizes"]
+    return [(tuple(one["size"]), one["accuracy"]) for one in entries if isinstance(one["size"], list)]
+
+
+def sized(window: int) -> ConvBackbone:
+    """The paper's network for windows of so many pixels: of a channel for 28, the plain CNN for 112."""
+    return sized_backbone(window, 1, 10)
+
+
+def parameters(network: ConvBackbone) -> int:
+    return sum(one.numel() for one in network.parameters())
+
+
 def paper(network: str, train: str = "mean") -> dict[str, float]:
     """The paper's own numbers."""
     return TABLE1[network, train]
@@ -271,23 +339,12 @@ def cells(*values: float, form: str = ".2f") -> str:
     return " | ".join(format(value, form) for value in values)
 
 
-def windows(pixels: int = 28, count: int = 17, width: int = 1) -> int:
-    """Multiplications of the paper's backbone on so many windows."""
-    return count * multiplications(sized_backbone(pixels, 1, 10))
-
-
-def plain() -> int:
-    """Multiplications of the paper's plain CNN."""
-    return multiplications(sized_backbone(112, 1, 10))
+def windows(count: int = 17, width: int = 1) -> int:
+    """Multiplications of the paper's backbone, `width` times as wide, on so many windows of 28 pixels."""
+    return count * multiplications(mnist_backbone(width=width))
 
 
 def sides() -> list[float]:
     """Of the boxes that the shipped detector draws on the page of detection, in pixels."""
     found = Detector(load("digit-detector"), background=10)(scene(seed=3, background="noisy").image)
     return [28 * one.scale for one in found]
-
-
-def slope(entries: Sequence[tuple[float, float]]) -> float:
-    """Of the line from the first to the last point."""
-    (x0, y0), (x1, y1) = entries[0], entries[-1]
-    return (y1 - y0) / (x1 - x0)
