@@ -15,6 +15,8 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from scalechannels import Detector, load
 from scalechannels.backbones.paper import ConvBackbone, mnist_backbone
 from scalechannels.backbones.sized import multiplications, sized_backbone
@@ -24,9 +26,11 @@ from scalechannels.data.sizes import MNIST_SIZES, RANGES, accuracies, inside, me
 from scalechannels.paper import recipes
 from scalechannels.paper.comparisons import PAIRS, compare
 from scalechannels.paper.experiments import experiment
+from scalechannels.paper.paired import paired_difference
 from scalechannels.paper.published import TABLE1
 from scalechannels.paper.results import MOST_SEEDS, RUNS, Results
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.errors import unpack_errors
 
 SIZES = {"1/2": 0.5, "1/√2": 0.5**0.5, "√2": 2**0.5}
 """As documents write them."""
@@ -92,6 +96,26 @@ class Runs:
 
     def __len__(self) -> int:
         return len(self.runs)
+
+    def on(self, *sizes: float, seeds: Sequence[int] = ()) -> Runs:
+        """Those trained on these sizes, with these seeds."""
+        found = [run for run in self.runs if not sizes or run["config"]["data"]["sizes"][0] in sizes]
+        return Runs([run for run in found if not seeds or run["config"]["training"]["seed"] in seeds])
+
+    def over_sizes(self, over: str | float) -> float:
+        """Where some sizes have more seeds: the mean over sizes of the mean over runs."""
+        sizes = sorted({run["config"]["data"]["sizes"][0] for run in self.runs})
+        return fmean(fmean(self.on(size).per_run(over)) for size in sizes)
+
+    def right(self, over: str) -> np.ndarray:
+        """Which images were right: (seeds, training sizes · test sizes, images)."""
+        by_seed: dict[int, list[np.ndarray]] = {}
+        for run in sorted(self.runs, key=lambda run: run["name"]):
+            entries = run["evaluation"]["sizes"]
+            wanted = inside([one["size"] for one in entries], *RANGES[over])
+            right = [~unpack_errors(one["errors"], one["images"]) for one in entries if one["size"] in wanted]
+            by_seed.setdefault(run["config"]["training"]["seed"], []).extend(right)
+        return np.array(list(by_seed.values()))
 
     @property
     def parameters(self) -> int:
@@ -165,16 +189,18 @@ def names(root: Path) -> dict[str, Any]:
         return [json.loads(line) for line in text.splitlines()]
 
     def kept(file: str, remark: str = "", split: str = "validation", **options: Any) -> Runs:
-        """Runs in results/FILE.jsonl: whose remark begins so, and that have these options."""
-        return Runs(
-            [
-                run
-                for run in lines(file)
-                if run["remark"].startswith(remark)
-                and run["evaluation"]["split"] == split
-                and all(_option(run["config"], name) == value for name, value in options.items())
-            ]
-        )
+        """Runs in results/FILE.jsonl whose remark begins so, and that have these options.
+
+        Of a run that was trained again, the last one counts.
+        """
+        found = {
+            run["name"]: run
+            for run in lines(file)
+            if run["remark"].startswith(remark)
+            and run["evaluation"]["split"] == split
+            and all(_option(run["config"], name) == value for name, value in options.items())
+        }
+        return Runs(list(found.values()))
 
     def alone() -> Runs:
         """The run of FovAvg on size 2 that was trained alone."""
@@ -194,6 +220,40 @@ def names(root: Path) -> dict[str, Any]:
         """The cells of the table of batch sizes, for these training sizes; its seed is 1."""
         runs = (kept("batch_size", batch=size, epochs=20, rate=3e-3, size=one, seed=1) for one in trained)
         return " | ".join(one.row("[1,4]", "[1/2,8]") for one in runs)
+
+    def batch_row(**options: Any) -> str:
+        """Of the table of batch sizes in the notebook."""
+        runs = kept("batch_size", **options)
+        sizes = ", ".join(f"{runs.on(size)['1/2']:.1f}" for size in (1, 2, 4))
+        of = runs.runs[0]["config"]["training"]
+        steps = of["epochs"] * (50_000 // of["batch"])
+        return (
+            f"{steps:,} | {sizes} | {format(runs['1/2'], '.1f±')} | {runs.row('[1,4]', '[4,8]', '[1/2,8]')}"
+        )
+
+    def cifar_row(runs: Runs) -> str:
+        """With standard deviations at both ends and in the middle."""
+        forms = {"1/2": ".1f±", "1/√2": ".1f", 1: ".1f±", "√2": ".1f", 2: ".1f±"}
+        return " | ".join(format(runs[size], form) for size, form in forms.items())
+
+    def chosen_row(file: str, remark: str, network: str | None = None, **options: Any) -> str:
+        """One run on the validation images of CIFAR-10."""
+        named = options if network is None else {"network": network, **options}
+        runs = kept(file, remark, data="cifar10", **named)
+        if len(runs) != 1:
+            raise ValueError(f"{len(runs)} runs, not one: {[run['name'] for run in runs.runs]}")
+        return runs.row("1/2", "1/√2", 1, "√2", 2, form=".1f")
+
+    def residual_row(remark: str) -> str:
+        (run,) = kept("beyond", remark, data="cifar10", backbone="residual").runs
+        epochs = run["config"]["training"]["epochs"]
+        return f"{run['parameters'] / 1e6:.2f} million | {epochs} | {chosen_row('beyond', remark)}"
+
+    def coarse_row(way: str, lost: str = "") -> str:
+        found = {over: coarse(way, over) for over in RANGES}
+        texts = {over: f"{one.accuracy:.2f}" for over, one in found.items()}
+        texts["[1/2,4]"] += f" | {lost or format(found['[1/2,4]'].lost, '.3f±')}"
+        return " | ".join(texts[over] for over in RANGES)
 
     def more(**options: Any) -> Runs:
         """Runs in results/more_seeds."""
@@ -250,6 +310,11 @@ def names(root: Path) -> dict[str, Any]:
                 alone,
                 few_row,
                 batch,
+                batch_row,
+                cifar_row,
+                chosen_row,
+                residual_row,
+                coarse_row,
                 more,
                 measured,
                 cost,
@@ -270,6 +335,7 @@ def names(root: Path) -> dict[str, Any]:
                 sized,
                 parameters,
                 multiplications,
+                paired,
                 paper,
                 windows,
                 sides,
@@ -280,7 +346,10 @@ def names(root: Path) -> dict[str, Any]:
         "OURS": tuple(PAIRS),
         **{name: kept("beyond", remark, data="mnist") for name, remark in BEYOND.items()},
         "TEN_SECONDS_TESTED": kept("beyond", "The run of the same name, in ten seconds", split="test"),
-        "Runs": Runs,
+        "RANGES": tuple(RANGES),
+        "MORE": kept("deviations", "More seeds", network="fovmax"),
+        "BEYOND_2": kept("beyond", "FovAvg, the paper's recipe, training.beyond = 2"),
+        "PLUS": lambda option: kept("beyond", f"FovLSE+ with {option}"),
         "BACKGROUND": BACKGROUND,
         "MNIST_SIZES": MNIST_SIZES,
     }
@@ -318,6 +387,11 @@ def _ranges(run: Mapping[str, Any]) -> list[tuple[tuple[float, ...], float]]:
     """Accuracies on test sets with all sizes of a range."""
     entries = run["evaluation"]["sizes"]
     return [(tuple(one["size"]), one["accuracy"]) for one in entries if isinstance(one["size"], list)]
+
+
+def paired(a: Runs, b: Runs, over: str) -> str:
+    """How much better the one is than the other: +0.13 [+0.08, +0.18]."""
+    return str(paired_difference(a.right(over), b.right(over)))
 
 
 def sized(window: int) -> ConvBackbone:
