@@ -7,13 +7,14 @@ expression in place of each; and with pieces whose numbers are not measured, und
     [allowed]
     "an option" = ["batches of 64"]
 
-In a claim, {=64} is a number that is not measured. What may be named: tests/helpers/number_sources.py.
+In a claim, {=64} is a number that is not measured. What may be named: tests/helpers/number_{sources,rows}.py.
 How many numbers each document has, and what is wrong: python tests/docs/test_numbers.py
 """
 
 import json
 import shutil
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -23,13 +24,11 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from helpers.document_numbers import EVERYWHERE, ROOT, Checked, Claim, check, numbers, spec
-from helpers.number_sources import computer
+from helpers.number_rows import computer
 
-NOT_YET = ("README.md",)
 DOCUMENTS = sorted(
     path.relative_to(ROOT).as_posix() for path in (ROOT / "README.md", *ROOT.glob("docs/*.md"))
 )
-DOCUMENTS = [one for one in DOCUMENTS if one not in NOT_YET or __name__ == "__main__"]
 COMPUTE = computer(ROOT)
 
 
@@ -111,7 +110,7 @@ def test_a_new_number_needs_a_claim_or_a_reason() -> None:
     (fault,) = checked("docs/theory.md", text + "\nIt takes 12.5 s.\n").faults
     assert fault.startswith(f"docs/theory.md:{text.count(chr(10)) + 2}: nothing accounts for 12.5 in")
     assert "tests/docs/numbers/theory.toml" in fault
-    assert "tests/helpers/number_sources.py" in fault
+    assert "tests/helpers/number_{sources,rows}.py" in fault
 
 
 def test_one_number_has_one_reason_and_no_reason_is_left_over() -> None:
@@ -130,31 +129,36 @@ def test_one_number_has_one_reason_and_no_reason_is_left_over() -> None:
     assert faults(claims=("takes 1{2.5} s",))
 
 
-@pytest.fixture
-def copied(tmp_path: Path) -> Path:
-    """The committed results, to change."""
-    shutil.copytree(ROOT / "results", tmp_path / "results")
-    shutil.copytree(ROOT / "benchmarks" / "results", tmp_path / "benchmarks" / "results")
-    return tmp_path
+def halved(run: dict) -> None:
+    for entry in run["evaluation"]["sizes"]:
+        entry["accuracy"], entry["errors"] = entry["accuracy"] / 2, None
 
 
-def test_a_changed_result_is_seen(copied: Path) -> None:
-    def faults(document: str) -> str:
-        return "\n".join(checked(document, compute=computer(copied)).faults)
+def slower(cost: dict) -> None:
+    cost["channels"][0]["seconds"] *= 2
 
-    assert not faults("docs/is_this_for_me.md")
-    for path in (copied / "results" / "runs").glob("cnn-mnist-tr2-seed0-*.json"):
-        values = json.loads(path.read_text())
-        for entry in values["evaluation"]["sizes"]:
-            entry["accuracy"], entry["errors"] = entry["accuracy"] / 2, None
-        path.write_text(json.dumps(values))
-    assert "docs/is_this_for_me.md:9: says '99'" in faults("docs/is_this_for_me.md")
-    assert not faults("docs/cost.md")
-    path = copied / "benchmarks" / "results" / "cost_cpu.json"
-    values = json.loads(path.read_text())
-    values["channels"][0]["seconds"] *= 2
-    path.write_text(json.dumps(values))
-    assert "says '1.9'" in faults("docs/cost.md")
+
+@pytest.mark.parametrize(
+    ("document", "file", "change", "fault"),
+    [
+        ("docs/is_this_for_me.md", "results/runs/cnn-mnist-tr2-seed0-*.json", halved, "says '99', but table"),
+        ("docs/notebook.md", "results/averages.jsonl", halved, "says '99.38', but kept"),
+        ("docs/cost.md", "benchmarks/results/cost_cpu.json", slower, "says '1.9', but cost"),
+    ],
+)
+def test_a_changed_result_is_seen(
+    tmp_path: Path, document: str, file: str, change: Callable[[dict], None], fault: str
+) -> None:
+    """In a copy of the committed files."""
+    for folder in ("results", "benchmarks/results"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    assert not checked(document, compute=computer(tmp_path)).faults
+    for path in tmp_path.glob(file):
+        lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+        values = json.loads(lines[0])
+        change(values)
+        path.write_text("\n".join([json.dumps(values), *lines[1:]]))
+    assert any(fault in one for one in checked(document, compute=computer(tmp_path)).faults)
 
 
 def main() -> None:

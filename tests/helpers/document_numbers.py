@@ -239,8 +239,8 @@ def check(
             result.faults.append(
                 f"{line(one.start)}: nothing accounts for {one.text} in “…{around}…”. Measured: add this "
                 f"sentence to `claims` of {file}, with {{an expression}} for the number, of what is in "
-                f"tests/helpers/number_sources.py. Not measured: add a piece of it to [allowed] there, under "
-                f"its reason."
+                f"tests/helpers/number_{{sources,rows}}.py. Not measured: add a piece of it to [allowed] "
+                f"there, under its reason."
             )
         elif len({(part.kind, part.by) for part in own}) > 1:
             by = "; ".join(f"{part.kind}: {part.by}" for part in own)
