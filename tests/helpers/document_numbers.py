@@ -48,7 +48,7 @@ UNIT = (
     r"(?: ?%| (?:s|ms|µs|min|MB|GB|GiB|seconds?|minutes?|hours?|points?|million|times|runs?|seeds?|networks?|"
     r"parameters|images|digits|samples|epochs|steps|kernels|channels?|windows?|pixels?)\b)"
 )
-NUMBER = re.compile(r"(?<![\w^./])\d+(?:,\d{3})*(?:\.\d+)?(?!\w|\^|/\d)")
+NUMBER = re.compile(r"(?<![\w^.])\d+(?:,\d{3})*(?:\.\d+)?(?:(?=(?:ms|µs|s|x|k|M|MB|GB|GiB)\b)|(?![\w^]))")
 FIELD = re.compile(r"\{(=?)(.*?)(?::([^:'\"()\[\]{}]*))?\}", re.DOTALL)
 
 
@@ -73,7 +73,7 @@ def numbers(text: str) -> list[Number]:
     for one in NUMBER.finditer(text):
         before, after = text[: one.start()], text[one.end() :]
         cell = re.search(r"\|[ *~]*$", before) and re.match(r"[ *]*\|", after)
-        if len(one[0]) > 1 or cell or before.endswith("± ") or re.match(UNIT, after):
+        if len(one[0]) > 1 or cell or before.endswith("± ") or re.match(UNIT, after) or after[:1].isalpha():
             found.append(Number(one[0], one.start(), one.end()))
     return found
 
