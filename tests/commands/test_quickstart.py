@@ -71,7 +71,7 @@ def test_the_quickstart_shows_the_point(tmp_path: Path) -> None:
         {entry["size"]: entry["accuracy"] for entry in result["evaluation"][name]} for name in NAMES
     )
     assert len(channels) == 17
-    assert all(accuracy >= 95 for size, accuracy in channels.items() if 0.5 <= size <= 4.001)
+    assert all(accuracy >= 95 for accuracy in channels.values())  # as the README says of its picture
     assert plain[1.0] >= 95  # it did learn
     assert plain[4.0] <= 40  # and it does not know other sizes
     assert plain[0.5] <= 60

@@ -11,7 +11,6 @@ import pytest
 from PIL import Image
 
 from scalechannels import ScaleGrid
-from scalechannels.backbones.sized import multiplications, sized_backbone
 from scalechannels.cli import main
 from scalechannels.commands.train import train
 from scalechannels.training.config import DataConfig, RunConfig
@@ -59,6 +58,8 @@ def test_the_folders_are_what_the_page_says_and_lead_to_what_it_shows(made: Path
     assert f"{len(grid)} channels, from 0.177 to 5.66 times that size" in TUTORIAL
     assert f"training, {config.training.epochs} epochs …" in TUTORIAL
     assert config.name in TUTORIAL  # the same images everywhere, and the same run
+    (own,) = re.findall(r" 1 +([\d.]+) % .*own size", TUTORIAL)
+    assert re.search(rf"at the training size\s\({float(own):.0f} %\)", TUTORIAL)
 
 
 @pytest.mark.slow
@@ -76,7 +77,9 @@ def test_two_hundred_pngs_train_report_and_predict_with_three_commands(made: Pat
     for name in ("far", "near"):
         mine = [row for row in rows if row["path"].startswith(name)]
         assert len(mine) == 50
-        assert sum(row["class"] == Path(row["path"]).parent.name for row in mine) >= 35
+        right = sum(row["class"] == Path(row["path"]).parent.name for row in mine)
+        (said,) = re.findall(rf"(\d+) of the 50 {name} ones", TUTORIAL)
+        assert abs(right - int(said)) <= 8  # as the page says, the last digits depend on the machine
     scales = [
         np.median([float(row["scale"]) for row in rows if row["path"].startswith(name)])
         for name in ("far", "near")
@@ -91,14 +94,6 @@ def test_the_options_that_the_pages_name_exist() -> None:
     named = set(re.findall(r"--[a-z][a-z.-]+[a-z]", TUTORIAL + GUIDE))
     assert len(named) > 12
     assert named <= known
-
-
-def test_the_guide_tells_the_cost_that_is() -> None:
-    channels, plain = sized_backbone(28, 1, 10), sized_backbone(112, 1, 10)
-    assert f"{21 * multiplications(channels) / 1e6:.1f} million" in GUIDE
-    assert f"{multiplications(plain) / 1e6:.1f} million" in GUIDE
-    for backbone in (channels, plain):
-        assert f"{sum(parameter.numel() for parameter in backbone.parameters()):,}" in GUIDE
 
 
 @pytest.mark.parametrize("text", [TUTORIAL, GUIDE])

@@ -1,0 +1,117 @@
+"""Where the numbers of the documents come from: the committed files below a root.
+
+An expression in tests/docs/numbers may name every method here and in number_rows, by its name alone. Of an
+accuracy such as {table("FovLSE+")["[1,4]"]:.2f}, the form :.2f± has the standard deviation over seeds too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from helpers.measured_runs import Runs, Value
+
+from scalechannels.paper import recipes
+from scalechannels.paper.experiments import experiment
+from scalechannels.paper.results import MOST_SEEDS, RUNS, Results
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+
+
+class Coarse(NamedTuple):
+    """Fewer channels at inference."""
+
+    accuracy: float
+    lost: Value
+    """With its 95 % interval for the standard deviation."""
+    time_here: float
+    """Of that of all channels, over these sizes."""
+    time: float
+    """The same, over all sizes."""
+
+
+class Sources:
+    """The files of this clone, or of a copy."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._results = Results(root / "results" / RUNS)
+        self._read: dict[str, Any] = {}
+
+    def _file(self, name: str) -> Any:
+        """Read once: the values of a JSON file, or of each line."""
+        if name not in self._read:
+            text = (self._root / name).read_text(encoding="utf-8")
+            lines = name.endswith(".jsonl")
+            self._read[name] = [*map(json.loads, text.splitlines())] if lines else json.loads(text)
+        return self._read[name]
+
+    def ran(self, *configs: RunConfig, seeds: int = MOST_SEEDS) -> Runs:
+        """Runs in results/runs, of all seeds that all of these have."""
+        found = [[self._results.find(recipes.seeded(one, seed)) for one in configs] for seed in range(seeds)]
+        return Runs([result.values for one in found if None not in one for result in one if result])
+
+    def table(self, title: str, train: str | None = None) -> Runs:
+        """A network of table 1 or of ours below it; without a training set, its mean over single sizes."""
+        panels = (*experiment("table1").panels, *experiment("beyond").panels)
+        (curves,) = (panel.curves for panel in panels if panel.title == title)
+        configs = {curve.label: curve.configs[0] for curve in curves}
+        single = [one for name, one in configs.items() if name in recipes.SINGLE]
+        return self.ran(*([configs[train]] if train else single or configs.values()))
+
+    def kept(self, file: str, remark: str = "", split: str = "validation", **options: Any) -> Runs:
+        """Runs in results/FILE.jsonl whose remark begins so, and that have these options.
+
+        Of a run that was trained again, the last one counts.
+        """
+        found = {
+            run["name"]: run
+            for run in self._file(f"results/{file}.jsonl")
+            if run["remark"].startswith(remark)
+            and run["evaluation"]["split"] == split
+            and all(_option(run["config"], name) == value for name, value in options.items())
+        }
+        return Runs(list(found.values()))
+
+    def measured(self, file: str) -> dict[str, Any]:
+        """A file of benchmarks/results."""
+        return self._file(f"benchmarks/results/{file}.json")
+
+    def cost(self, mode: str, device: str = "cpu", **case: int) -> dict[str, float]:
+        """A case of benchmarks.cost: ms and MB."""
+        file = self.measured(f"cost_{device}")
+        entries = [one for part in ("channels", "image", "batch") for one in file[part]]
+        wanted = {"mode": mode, "channels": 17, "side": 112, "batch": 16} | case
+        found = [one for one in entries if all(one[name] == value for name, value in wanted.items())]
+        if not found:
+            raise ValueError(f"no case {wanted}")
+        return {"ms": 1000 * found[0]["seconds"], "MB": found[0]["megabytes"]}
+
+    def coarse(self, way: str, over: str = "[1/2,4]") -> Coarse:
+        """What fewer channels at inference lost and took, see docs/notebook.md."""
+        ranges = self.measured("coarse_to_fine_cpu")["ranges"]
+        found = ranges[over][way]
+        lost = Value(found["lost_points"])
+        lost.std = found["interval"][1] - found["lost_points"]
+        return Coarse(
+            found["accuracy"], lost, found["seconds_ratio"], ranges["[1/2,8]"][way]["seconds_ratio"]
+        )
+
+
+def _option(config: Mapping[str, Any], name: str) -> Any:
+    """An option of a configuration, whichever section has it; `training_seed` where two have one."""
+    if name == "seed":
+        return config["training"]["seed"]
+    if name == "network":
+        return config["network"]["name"]
+    if name == "data":
+        return config["data"]["name"]
+    if name == "size":
+        return config["data"]["sizes"][0]
+    sections = {"data": DataConfig, "network": NetworkConfig, "training": TrainingConfig}
+    for section, cls in sections.items():
+        if name in {one.name for one in fields(cls)}:
+            return config[section].get(name)
+    return config["training"].get(name)  # an option that is gone
