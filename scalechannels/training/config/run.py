@@ -54,7 +54,7 @@ class RunConfig:
             low=0.5,
             high=2.0 if cifar else 8.0,
             dropout=0.0 if cifar else 0.15,
-            initialisation="glorot" if network.name == "fovconc" else None,
+            initialisation="glorot" if network.name == "fovconc" and not own else None,
             **sliding,
         )
         low, high = resolved.low, resolved.high

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from helpers.own_folder import chosen, write
 
 from scalechannels import ScaleGrid
@@ -81,6 +82,23 @@ def test_the_content_is_the_identity_and_the_place_is_not(tmp_path: Path) -> Non
         open_data(one.data)
     with pytest.raises(ValueError, match="does not hold the images"):
         dataclasses.replace(one, training=TrainingConfig()).resolve()
+
+
+def test_fovconc_on_own_images_keeps_the_name_and_the_weights_of_the_first_edition(tmp_path: Path) -> None:
+    """There it began with PyTorch's first weights; the paper's Glorot is for the paper's data."""
+    data = DataConfig(
+        *("folder", (1.0,)), folder="photos", checksum="f991d106acce04ce", colour="grey", validation=0.25,
+        object_size=28.0, reduce=1,
+    )  # fmt: skip
+    network = NetworkConfig("fovconc", low=0.17677669529663695, high=5.656854249492378, window=28)
+    first = RunConfig(data, network, TrainingConfig(epochs=100, batch=6)).resolve()
+    assert first.name == "fovconc-folder-tr1-seed0-6fd1d37e"
+    config = chosen(write(tmp_path, [(28, 28)] * 4), NetworkConfig("fovconc"))
+    by_torch = dataclasses.replace(
+        config, network=dataclasses.replace(config.network, initialisation="torch")
+    )
+    weights, expected = (build_network(one, None, 2).state_dict() for one in (config, by_torch))
+    assert all(torch.equal(weights[name], expected[name]) for name in expected)
 
 
 @pytest.mark.parametrize(
