@@ -51,7 +51,7 @@ def missing(
         if (not only or run.network.name in only) and known.find(run, tested(run)) is None
     ]
     for fault in known.faults.values():
-        say(f"{fault}; it is run again")
+        say(f"{fault}; it counts as missing")
     for one in chosen(ids):
         if one.id == "beyond":
             old = without_errors(known, one.seeds if seeds is None else seeds)
