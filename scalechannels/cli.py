@@ -55,6 +55,7 @@ def ending(*suffixes: str) -> list[Callable[[object, Any], None]]:
 
 
 AT_LEAST_ONE = must(lambda count: count >= 1, "be at least 1")
+FOLDER = must(lambda path: not path.is_file(), "be a folder, not a file")
 NetworkFolder = Annotated[
     Path, Parameter(help="The folder of a run or of a saved network, or the name of a shipped network.")
 ]
@@ -63,17 +64,24 @@ Device = Annotated[
 ]
 Root = Annotated[
     Path | None,
-    Parameter(help="Folder for downloaded data; by default $SCALECHANNELS_DATA, or else the user's cache."),
+    Parameter(
+        help="Folder for downloaded data, searched before the cache; by default $SCALECHANNELS_DATA, or else "
+        "the user's cache."
+    ),
 ]
 Split = Annotated[
     Literal["validation", "test"],
-    Parameter(help="The images to test on: validation to compare options, test for the final result."),
+    Parameter(
+        help="The images to test on: validation to compare options, test for the final result. Your own "
+        "images have only one held-out set, used for both."
+    ),
 ]
 Out = Annotated[Path, Parameter(help="The folder for runs; each run gets a subfolder.")]
 Sizes = Annotated[
     tuple[float, ...] | None,
     Parameter(
-        help="The object sizes to test at, relative to size 1; by default all sizes of the data.",
+        help="The object sizes to test at; 1 is the size in the original images. Default: every size the "
+        "data set is tested at.",
         validator=[
             must(lambda sizes: all(0 < size < float("inf") for size in sizes), "be positive numbers"),
             must(lambda sizes: len(set(sizes)) == len(sizes), "name each size only once"),
@@ -109,7 +117,7 @@ app = App(
     name="scalechannels",
     help="Networks that recognise objects at sizes they were never trained on.",
     version=__version__,
-    default_parameter=Parameter(consume_multiple=True, negative_iterable=()),
+    default_parameter=Parameter(consume_multiple=1, negative_iterable=()),
 )
 for name in COMMANDS:
     app.command(f"scalechannels.commands.{name}:{name}")

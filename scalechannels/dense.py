@@ -122,7 +122,8 @@ class DenseNetwork(nn.Module):
     def __init__(self, network: ScaleChannelNetwork, step: int = 4, *, tile: int = TILE) -> None:
         super().__init__()
         if not isinstance(network, ScaleChannelNetwork):
-            raise TypeError(f"the network must be a ScaleChannelNetwork; got {type(network).__name__}")
+            got = "a plain CNN" if getattr(network, "look", "") == "whole" else type(network).__name__
+            raise TypeError(f"the network must be a scale-channel one, such as digit-detector; got {got}")
         if network.head is not None:
             raise ValueError("dense maps are defined where logits are pooled; this network pools features")
         if network.foveate.blur is not None:

@@ -173,7 +173,8 @@ def require_images(images: Tensor, channels: int | None = None) -> None:
     if 0 in images.shape:
         raise ValueError(f"images must not be empty; got {tuple(images.shape)}")
     if channels is not None and images.shape[1] != channels:
-        raise ValueError(f"images must have {channels} channels for this network; got {images.shape[1]}")
+        takes, got = ({1: "grey", 3: "RGB"}.get(c, f"{c}-colour") for c in (channels, images.shape[1]))
+        raise ValueError(f"this network takes {takes} images; got {got} images")
 
 
 def _spacing(grid: ScaleGrid, device: torch.device | None = None) -> Tensor:

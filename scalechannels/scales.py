@@ -43,8 +43,8 @@ class ScaleGrid(Sequence[float]):
         if abs(exact - steps) > 1e-6:
             below, above = (minimum * step**k for k in (math.floor(exact), math.ceil(exact)))
             raise ValueError(
-                f"steps of {step:g} from {minimum:g} do not reach {maximum:g} exactly; "
-                f"the nearest maxima are {below:g} and {above:g}"
+                f"the largest scale must be the smallest, {minimum:g}, times a whole power of the ratio "
+                f"{step:g}; got {maximum:.10g}. The nearest are {below:.10g} and {above:.10g}"
             )
         # A power of the whole span, not a running product: both ends and a 1 in between are exact.
         span = maximum / minimum

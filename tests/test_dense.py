@@ -301,7 +301,9 @@ def test_a_logit_map_without_a_stride_is_refused() -> None:
 
 
 def test_networks_that_have_no_dense_map_are_refused() -> None:
-    with pytest.raises(TypeError, match="must be a ScaleChannelNetwork; got PlainNetwork"):
+    with pytest.raises(
+        TypeError, match="must be a scale-channel one, such as digit-detector; got a plain CNN"
+    ):
         DenseNetwork(cnn())
     with pytest.raises(ValueError, match="each channel has its own batch norm"):
         DenseNetwork(swmax(GRID, norm="each"))
@@ -316,7 +318,7 @@ def test_networks_that_have_no_dense_map_are_refused() -> None:
     dense = DenseNetwork(small_network())
     with pytest.raises(ValueError, match=r"one image \(C, H, W\)"):
         dense.channel_maps(noise(1, 1, 9, 9))
-    with pytest.raises(ValueError, match="images must have 1 channels for this network; got 3"):
+    with pytest.raises(ValueError, match="this network takes grey images; got RGB images"):
         dense(noise(1, 3, 9, 9))
 
 

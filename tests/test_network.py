@@ -211,7 +211,7 @@ def test_export_keeps_batch_height_and_width_dynamic():
     ("images", "error", "message"),
     [
         (torch.randn(1, 40, 40), ValueError, r"must have the shape \(B, C, H, W\); got \(1, 40, 40\)"),
-        (torch.randn(2, 3, 40, 40), ValueError, "images must have 1 channels for this network; got 3"),
+        (torch.randn(2, 3, 40, 40), ValueError, "this network takes grey images; got RGB images"),
         (torch.randn(0, 1, 40, 40), ValueError, r"must not be empty; got \(0, 1, 40, 40\)"),
         (torch.zeros(2, 1, 40, 40, dtype=torch.uint8), TypeError, "floating; got torch.uint8. Convert"),
     ],

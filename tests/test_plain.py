@@ -238,7 +238,7 @@ def test_what_cannot_be_averaged_is_named():
     ("images", "error", "message"),
     [
         (torch.zeros(20, 20), ValueError, r"must have the shape \(B, C, H, W\); got \(20, 20\)"),
-        (torch.zeros(1, 3, 20, 20), ValueError, "images must have 1 channels for this network; got 3"),
+        (torch.zeros(1, 3, 20, 20), ValueError, "this network takes grey images; got RGB images"),
         (torch.zeros(1, 1, 20, 20, dtype=torch.uint8), TypeError, "images must be floating; got torch.uint8"),
         (torch.zeros(0, 1, 20, 20), ValueError, r"must not be empty; got \(0, 1"),
         ([[0.0]], TypeError, "a torch.Tensor.*got list"),

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from scalechannels.cli import AT_LEAST_ONE, Root, ending, require_device
+from scalechannels.cli import AT_LEAST_ONE, MaxPixels, Root, ending, require_device
 
 BUILT_IN = ("strokes", "scenes", "mnist-large-scale", "cifar10")
 
@@ -17,7 +17,7 @@ data = App(name="data", help="Fetch, generate and view data sets.")
 
 @data.command
 def fetch(name: Literal["mnist", "cifar10"], /, *, root: Root = None) -> None:
-    """Fetch MNIST or CIFAR-10 once, and verify its checksum.
+    """Fetch MNIST or CIFAR-10 once, and verify its checksum. Data found in the cache is not copied to --root.
 
     Example: scalechannels data fetch mnist
     """
@@ -43,6 +43,7 @@ def show(
     skip_corrupt: Annotated[
         bool, Parameter(help="Leave out unreadable files instead of refusing the folder.", negative=())
     ] = False,
+    max_pixels: MaxPixels = None,
 ) -> None:
     """Write a contact sheet of a data set as PNG: one row per class, one column per size.
 
@@ -65,9 +66,9 @@ def show(
     elif what == "cifar10":
         sheets.show_cifar10(out, seed, root)
     else:
-        from scalechannels.data.folder import image_folder
+        from scalechannels.data.folder import MAX_PIXELS, image_folder
 
-        images = image_folder(what, skip_corrupt=skip_corrupt)
+        images = image_folder(what, skip_corrupt=skip_corrupt, max_pixels=max_pixels or MAX_PIXELS)
         sheets.show_folder(out, images, seed)
     print(out)
 
@@ -123,7 +124,7 @@ def generate(
     """Write MNIST Large Scale as HDF5 files with the published names.
 
     There are six training sets, each of one size or of a range of sizes, and 17 test sets of one size each.
-    Complete files are kept.
+    Files that are already complete are not written again.
 
     Example: scalechannels data generate mnist-large-scale --tests-only --out mnist-large-scale
     """

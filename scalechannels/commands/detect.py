@@ -75,9 +75,9 @@ def detect(
     --threshold until only real objects are left.
 
     A box is the square that the deciding scale channel saw: x0, y0, x1, y1 in pixels, where the centre of the
-    first pixel is 0, 0. An object is marked as at the edge if the deciding channel is the smallest or the
-    largest. The object may then be smaller or larger than its box: use a network with a wider range of
-    scales.
+    first pixel is 0, 0. An object is marked "at the edge of the scales" if the deciding channel is the
+    smallest or the largest. The object may then be smaller or larger than its box: use a network with a wider
+    range of scales.
 
     For networks trained on digits, the image is first stretched to full contrast, as in
     `scalechannels predict`.

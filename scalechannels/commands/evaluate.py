@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from scalechannels.cli import Device, NetworkFolder, Root, Sizes, Split, ending, require_device
-from scalechannels.training.config import DataConfig, DataName, RunConfig
+from scalechannels.training.config import DataConfig, RunConfig
 
 
 def evaluate(
@@ -20,8 +21,12 @@ def evaluate(
     sizes: Sizes = None,
     split: Split = "test",
     data: Annotated[
-        DataName | None,
+        Literal["strokes", "mnist", "cifar10"] | None,
         Parameter(name="--data.name", help="The data to test on; by default the data it was trained on."),
+    ] = None,
+    images: Annotated[
+        Path | None,
+        Parameter(name="--data", help="Where a run's own images are now; the share held out is tested."),
     ] = None,
     out: Annotated[
         Path | None, Parameter(help="The JSON file for the full result.", validator=ending(".json"))
@@ -52,15 +57,24 @@ def evaluate(
         require_free(out)
     on = torch.device(require_device(device))
     saved = SavedNetwork.open(folder)
+    if saved.background is not None:
+        raise ValueError(f"'{folder}' is a detector, not a classifier; test it with scalechannels detect")
     if saved.sizes is not None:
-        trained = RunConfig.from_toml(saved.folder / RUN).data
+        run = RunConfig.from_toml(saved.folder / RUN)
     elif data is not None:
-        trained = DataConfig(name=data)
+        run = RunConfig(DataConfig(name=data))
     else:
         raise ValueError(f"'{folder}' does not say what it was trained on; give --data.name")
-    used = trained if data in (None, trained.name) else DataConfig(name=data, seed=trained.seed)
+    used = run.data if data in (None, run.data.name) else DataConfig(name=data, seed=run.data.seed)
     used = replace(used, hold_out=used.hold_out or (used.name == "cifar10" and split == "validation"))
+    if images is not None:
+        moved = replace(used, folder=str(images), checksum=None)
+        used = replace(run, data=moved).resolve().data
+        if used.checksum != run.data.checksum:
+            warnings.warn(f"'{images}' does not hold the same images as in training", stacklevel=1)
     source = open_data(used, on, root)
+    if saved.names not in (None, list(source.classes)):
+        raise ValueError(f"the network's classes are {saved.names}, but the data has {source.classes}")
     result = {
         "network": str(saved.folder),
         "data": used.name,
@@ -93,6 +107,8 @@ def table(result: dict[str, Any]) -> str:
             strongest = max(range(len(entry["selection"])), key=entry["selection"].__getitem__)
             line += f"σ = {size_name(result['channels'][strongest])}"
         lines.append(line.rstrip())
-    images = result["evaluation"]["sizes"][0]["images"] if result["evaluation"]["sizes"] else 0
+    images = result["evaluation"]["sizes"][0]["images"]
+    if result["data"] == "folder":
+        return "\n".join([*lines, f"\n{images:,} held-out images of each size"])
     lines.append(f"\n{images:,} images of each size: {result['data']}, {result['evaluation']['split']} split")
     return "\n".join(lines)

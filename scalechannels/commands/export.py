@@ -77,7 +77,7 @@ def export(
     print(f"{done.path}: {megabytes:.1f} MB, images ({batch}, channels, {height}, {width}) to ", end="")
     print(" and ".join(done.outputs))
     counts = ", ".join(map(str, done.batches))
-    print(f"onnxruntime agrees with PyTorch within {done.error:.0e} on batches of {counts} random images")
+    print(f"onnxruntime agrees with PyTorch within {done.error:.0e} on random images in batches of {counts}")
     if saved.reduce > 1:
         print(
             f"Shrink each image by a factor of {saved.reduce} along each side before you pass it in, as the "

@@ -62,8 +62,8 @@ def predict(
 ) -> None:
     """Predict the class of each image, its probability and the object's scale.
 
-    The object should be at the centre of its image, which may have any size. There is one row for each image,
-    with these columns:
+    The object should be at the centre of its image, which may have any size (plain CNNs for digits need
+    112x112 pixels). There is one row for each image, with these columns:
 
     - class and probability: the most likely class, and how likely it is
     - scale: σ of the strongest scale channel, which sees a window of σ·28 pixels (σ·32 for CIFAR-10, σ·window
@@ -113,11 +113,14 @@ def predict(
 def image_paths(given: Sequence[Path]) -> list[Path]:
     """The files as given, and every image below the folders, in the order of their names."""
     from scalechannels.data.pictures import SUFFIXES, image_files
+    from scalechannels.saving.saved_network import CONFIG, RUN
 
     paths: list[Path] = []
     for path in given:
         if not path.exists():
             raise FileNotFoundError(f"'{path}' does not exist; give image files or folders of images")
+        if (path / RUN).exists() or (path / CONFIG).exists():
+            raise ValueError(f"IMAGES must be image files or folders of them; '{path}' is a network's folder")
         found = image_files(path) if path.is_dir() else [path]
         if not found:
             raise ValueError(f"'{path}' holds no images ({', '.join(SUFFIXES)})")

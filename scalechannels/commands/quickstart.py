@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from scalechannels.cli import Root
+from scalechannels.cli import FOLDER, Root
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 
@@ -41,7 +41,9 @@ class Effort:
 
 def quickstart(
     *,
-    out: Annotated[Path, Parameter(help="The folder for the report and the two runs.")] = Path("quickstart"),
+    out: Annotated[
+        Path, Parameter(help="The folder for the report and the two runs.", validator=FOLDER)
+    ] = Path("quickstart"),
     data: Annotated[
         Literal["strokes", "mnist"],
         Parameter(help="Built-in digits (strokes), or MNIST, which is fetched once."),

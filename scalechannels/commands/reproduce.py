@@ -55,7 +55,7 @@ def reproduce(
         lacking = runs.missing(ids, place, seeds=seeds, only=only)
         for run in lacking:
             print(run.resolve("cuda").name)
-        print(f"{len(lacking)} runs are missing", file=sys.stderr)
+        print(f"missing runs: {len(lacking)}", file=sys.stderr)
         return
     left = runs.reproduce(ids, out, place, seeds=seeds, only=only, device=require_device(device), root=root)
-    print("nothing is missing" if not left else f"{len(left)} runs are still missing")
+    print("nothing is missing" if not left else f"runs that are still missing: {len(left)}")

@@ -11,8 +11,7 @@ from cyclopts import App, Parameter, Token, default_name_transform
 
 from scalechannels.cli import Device, Out, Root, Sizes, Split, require_device
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
-
-SHORT = ("pixel_size", "deploy_pixel_sizes", "skip_corrupt", "max_pixels")
+from scalechannels.training.config.options import UNPREFIXED
 
 
 def option_name(field: str) -> str:
@@ -20,7 +19,7 @@ def option_name(field: str) -> str:
     if field == "folder":
         return "--data"
     name = default_name_transform(field)
-    return f"--{name}" if field in SHORT else name
+    return f"--{name}" if field in UNPREFIXED else name
 
 
 def own_images(app: App, commands: tuple[str, ...], arguments: Any) -> None:
@@ -85,7 +84,7 @@ def train_network(
 ) -> None:
     """Train a network, test it at many sizes, and save the weights and the results.
 
-    The default is the paper's recipe.
+    Options that you leave out follow the paper's training recipe; the default network, fovlse, is ours.
 
     A run is named after its configuration. If it is stopped or killed, run the same command again to resume
     after the last complete epoch. A finished run is not trained again, and is tested again only if you give
@@ -133,8 +132,9 @@ def train_run(config: RunConfig, out: Path, device: str, **options: Any) -> None
     columns = {run.config.network.name: accuracies(evaluation["sizes"])}
     print(accuracy_table(columns, run.config.data.sizes))
     images, seconds = evaluation["sizes"][0]["images"], result["seconds"]["training"]
+    epochs = len(result["history"])
     print(f"\n{images:,} images of each size, {evaluation['split']} split; ", end="")
-    print(f"{len(result['history'])} epochs in {seconds:.0f} s")
+    print(f"{epochs} {'epoch' if epochs == 1 else 'epochs'} in {seconds:.0f} s")
     print(run.folder)
     if before is not None:
         again = "it was only tested again" if run.tested_on != before else "nothing was trained"

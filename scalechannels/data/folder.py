@@ -77,7 +77,8 @@ class ImageFolder:
             members = [index for index, own in enumerate(self.labels) if own == label]
             if len(members) < 2:
                 raise ValueError(
-                    f"class {name!r} has {len(members)} image(s); a split needs at least 2 of each"
+                    f"class {name!r} has {len(members)} image; each class needs at least 2, one to train on "
+                    "and one held out"
                 )
             count = min(max(1, round(fraction * len(members))), len(members) - 1)
             order = torch.randperm(len(members), generator=generator).tolist()
@@ -112,7 +113,7 @@ def image_folder(
     root = Path(root)
     if not root.is_dir():
         raise NotADirectoryError(
-            f"'{root}' is not a folder; give one with a subfolder of images for each class"
+            f"'{root}' is not a folder; give one with a subfolder of images for each class (--data FOLDER)"
         )
     folders = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
     if len(folders) < 2:
@@ -134,7 +135,7 @@ def image_folder(
         if not skip_corrupt:
             raise CorruptImagesError(
                 f"{len(skipped)} file(s) in '{root}' cannot be read:\n{names}\n"
-                "Fix or remove them, or skip them (skip_corrupt=True, or --skip-corrupt)."
+                "Fix or remove them, or skip them with --skip-corrupt (skip_corrupt=True in Python)."
             )
         warnings.warn(f"{len(skipped)} unreadable file(s) in '{root}' are skipped:\n{names}", stacklevel=2)
     if cut := [path for path, found in checked.items() if found.cut]:
@@ -150,7 +151,8 @@ def image_folder(
     paths, labels = tuple(path for path, _ in used), tuple(label for _, label in used)
     if empty := [folder.name for label, folder in enumerate(folders) if label not in labels]:
         raise ValueError(
-            f"'{root}' holds no readable images ({', '.join(SUFFIXES)}) of the class {', '.join(empty)}"
+            f"'{root}' holds no readable images of class {', '.join(map(repr, empty))}; accepted are "
+            f"{', '.join(SUFFIXES)}"
         )
     return ImageFolder(
         root,

@@ -128,7 +128,7 @@ def balanced_subset(labels: Tensor, samples: int, seed: int) -> Tensor:
     The images of each class are shuffled by the seed and then dealt in turns.
     """
     if samples > len(labels):
-        raise ValueError(f"there are {len(labels)} images, {samples} were asked for")
+        raise ValueError(f"samples must be at most {len(labels):,}, the number of images; got {samples}")
     shuffled = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
     turns = torch.zeros_like(shuffled)
     for label in labels.unique():

@@ -174,8 +174,8 @@ def decode(file: Path | str | IO[bytes], max_pixels: int = MAX_PIXELS) -> tuple[
         with Image.open(file) as opened:
             if opened.width * opened.height > max_pixels:
                 raise UnreadableImageError(
-                    f"it has {opened.width} x {opened.height} pixels, more than {max_pixels:,}; "
-                    "--max-pixels allows more"
+                    f"it has {opened.width} x {opened.height} pixels, more than the limit of "
+                    f"{max_pixels:,}; raise --max-pixels"
                 )
             cut = _has_deep_colours(opened)  # before loading, which forgets how the file has its values
             opened.load()
@@ -184,7 +184,7 @@ def decode(file: Path | str | IO[bytes], max_pixels: int = MAX_PIXELS) -> tuple[
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise UnreadableImageError(
-            f"it has more than {max_pixels:,} pixels (a decompression bomb?); --max-pixels allows more"
+            f"it has more than {max_pixels:,} pixels (a decompression bomb?); raise --max-pixels"
         ) from None
     except MemoryError:
         raise UnreadableImageError("there is not enough memory to decode it") from None

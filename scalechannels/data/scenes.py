@@ -83,7 +83,7 @@ def scene(
         raise ValueError(f"sizes must be a range (smallest, largest) of positive numbers; got {sizes}")
     if patch_side(largest) > min(height, width):
         raise ValueError(
-            f"an object of size {largest:g} needs {patch_side(largest)} pixels, the scene has "
+            f"an object of size {largest:g} needs {patch_side(largest)} pixels, but the scene has "
             f"{height} x {width}; make the scene larger or the sizes smaller"
         )
     require_one_of(Background, background=background)

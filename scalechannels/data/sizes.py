@@ -31,10 +31,9 @@ def mean_inside(accuracies: dict[float, float], low: float, high: float) -> floa
 
 
 def range_means(accuracies: dict[float, float]) -> dict[str, float]:
-    """The mean of each range in which there is a tested size."""
-    return {
-        name: mean_inside(accuracies, *ends) for name, ends in RANGES.items() if inside(accuracies, *ends)
-    }
+    """The mean of each range of which both ends were tested."""
+    known = {name: ends for name, ends in RANGES.items() if all(inside(accuracies, end, end) for end in ends)}
+    return {name: mean_inside(accuracies, *ends) for name, ends in known.items()}
 
 
 def accuracies(sizes: Sequence[Mapping[str, Any]]) -> dict[float, float]:

@@ -181,7 +181,7 @@ def strokes(count: int, seed: int = 0, split: Split = "train", variation: float 
     require_one_of(Split, split=split)
     # The CPU generator takes 32 bits, and streams must not wrap around into each other.
     if not 0 <= seed < 2**30:
-        raise ValueError(f"seed must be in [0, 2^30); got {seed}")
+        raise ValueError(f"seed must be at least 0 and below 2^30; got {seed}")
     if not 0 <= variation <= 1:
         raise ValueError(f"variation must be in [0, 1]; got {variation}")
     generator = torch.Generator().manual_seed(3 * seed + get_args(Split).index(split))

@@ -82,7 +82,7 @@ def read_picture(file: bytes) -> Tensor:
     try:
         return to_tensor(decode(io.BytesIO(file), MAX_PIXELS)[0], grey=True)
     except UnreadableImageError as error:
-        message = str(error).split("; --")[0]  # the command line's options are not here
+        message = str(error).split("; raise --")[0]  # the command line's options are not here
         if message.startswith("it is damaged, or not an image"):
             message = "this file is damaged, or not an image"
         raise UnreadableImageError(message) from None

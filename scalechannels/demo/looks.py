@@ -41,7 +41,7 @@ class Looks:
 
     def __post_init__(self) -> None:
         for given in (self.network, self.plain):
-            require_digits(given, CLASSES, f"this {type(given).__name__}")
+            require_digits(given, CLASSES, "the network", f"this {type(given).__name__}")
         if getattr(self.plain.backbone, "window", SIZE) != SIZE:
             raise ValueError(f"the demo's images have {SIZE}x{SIZE} pixels, this plain CNN takes others")
         if self.network.head is not None:
@@ -98,20 +98,22 @@ class Looks:
 def open_looks(network: Path, plain: Path) -> Looks:
     """Both networks from their folders, checked to be what the demo shows."""
     shown, beside = SavedNetwork.open(network), SavedNetwork.open(plain)
-    for saved, wanted in ((shown, "centre"), (beside, "whole")):
+    given = (("--network", network, shown, "centre"), ("--plain", plain, beside, "whole"))
+    for option, place, saved, wanted in given:
         look = saved.network.look
         if look != wanted:
-            raise ValueError(f"'{saved.folder}' is {KINDS[look]}; the demo needs {KINDS[wanted]} here")
+            raise ValueError(f"{option} must be {KINDS[wanted]}; '{place}' is {KINDS[look]}")
+        require_digits(saved.network, CLASSES, option, f"'{place}'")
     return Looks(shown.network, beside.network, shown.sizes or ())
 
 
-def require_digits(network: nn.Module, classes: int, name: str) -> None:
+def require_digits(network: nn.Module, classes: int, wanted: str, name: str) -> None:
     """A clear error unless a network takes grey images and has this many classes."""
     takes, has = (getattr(network.backbone, fact, None) for fact in ("channels", "classes"))
     if (takes, has) != (1, classes):
         raise ValueError(
-            f"the demo needs a network for grey images with {classes} classes; "
-            f"{name} has {has} classes and takes images of {takes} colour(s)"
+            f"{wanted} must be a network for grey images with {classes} classes; "
+            f"{name} has {has} classes and takes {'grey' if takes == 1 else 'coloured'} images"
         )
 
 

@@ -30,7 +30,7 @@ def open_detector(place: Path) -> Detect:
     """The detector of a folder, or a shipped one, for images from −0.76 to 0.76."""
     saved = SavedNetwork.open(place)
     try:
-        require_digits(saved.network, CLASSES + (saved.background is not None), "this one")
+        require_digits(saved.network, CLASSES + (saved.background is not None), "a detector", "this one")
         return Detector(saved.network, background=saved.background, threshold=saved.threshold)
     except (TypeError, ValueError) as error:
         raise ValueError(f"'{place}' holds no detector of digits: {error}") from error

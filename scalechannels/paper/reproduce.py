@@ -48,7 +48,7 @@ def missing(
         if (not only or run.network.name in only) and known.find(run, tested(run)) is None
     ]
     for fault in known.faults.values():
-        say(f"{fault}; it is run again")
+        say(f"{fault}; it counts as missing")
     return lacking
 
 

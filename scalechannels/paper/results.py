@@ -138,8 +138,9 @@ def known_results(given: Path | str | None = None) -> Results:
     """The results to read; an error where the folder has none."""
     folder = results_folder(given)
     if not (folder / RUNS).is_dir():
+        state = "holds no results" if folder.exists() else "does not exist"
         raise FileNotFoundError(
-            f"'{folder}' holds no results; give --results, or make some with scalechannels reproduce"
+            f"'{folder}' {state}; give another --results, or make some with scalechannels reproduce"
         )
     return Results(folder / RUNS)
 

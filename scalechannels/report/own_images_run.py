@@ -52,10 +52,11 @@ def train_own_images(
     known = {name: Run(one, out / one.name) for name, one in configs.items()}
     done = {name: run.done for name, run in known.items()}
     for name, run in known.items():
-        begun = f"training, {run.config.training.epochs} epochs …"
+        epochs = run.config.training.epochs
+        begun = f"training, {epochs} {'epoch' if epochs == 1 else 'epochs'} …"
         if done[name]:
             tested = is_tested(run, "validation", options["sizes"])
-            begun = "done before" if tested else "trained before, tested again on other sizes …"
+            begun = "already trained and tested" if tested else "already trained; testing at other sizes …"
         say(f"{name}: {begun}", flush=True)
     # One call for both: several processes come together once.
     trained = fit(list(configs.values()), out, device=device, split="validation", **options)
@@ -83,15 +84,15 @@ def described(config: ResolvedRun) -> str:
     images, network, own = config.data.own, config.network, config.training_scale
     assert network.window is not None
     grid = ScaleGrid(network.low, network.high, ratio=network.ratio)
-    reduction = f", made {images.reduce} times smaller" if images.reduce > 1 else ""
+    shrunk = f", shrunk to {images.object_pixels:.3g} (factor {images.reduce})" if images.reduce > 1 else ""
     seen = (
         f"no channels, one window of {FIELD * network.window} pixels"
         if network.name == "cnn"
         else f"{len(grid)} channels, from {grid.minimum / own:.3g} to {grid.maximum / own:.3g} times that "
         f"size, windows of {network.window} pixels"
     )
-    objects = f"objects of {images.object_size:g} pixels"
-    return f"{images.folder}: {images.colour} images{reduction}, {objects}\n{seen}"
+    objects = f"objects of {images.object_size:g} pixels{shrunk}"
+    return f"{images.folder}: {images.colour} images, {objects}\n{seen}"
 
 
 def _table(columns: Mapping[str, Mapping[float, float]]) -> str:

@@ -319,7 +319,7 @@ def _rebuild_part(key: str, part: dict[str, Any], folder: Path) -> Any:
 
 def _load_weights(network: nn.Module, path: Path) -> None:
     if not path.is_file():
-        raise FileNotFoundError(f"the weights '{path}' are missing")
+        raise FileNotFoundError(f"the weights '{path}' are missing; copy the file back or train again")
     try:
         weights = safetensors.torch.load_file(path)
     except safetensors.SafetensorError as error:

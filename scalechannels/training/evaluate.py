@@ -41,7 +41,7 @@ def evaluate_set(network: Any, data: ImageSet, size: Size, classes: int) -> Size
     explain = getattr(network, "explain", None)
     said: Explanation = explain(data.images) if explain else Explanation(network(data.images))
     if said.logits.shape[1] != classes:
-        raise ValueError(f"the network has {said.logits.shape[1]} classes, the data has {classes}")
+        raise ValueError(f"the network has {said.logits.shape[1]} classes, but the data has {classes}")
     require_labels(data.labels, classes)
     predicted = said.logits.argmax(1)
     confusion = torch.bincount(data.labels * classes + predicted, minlength=classes**2).view(classes, classes)

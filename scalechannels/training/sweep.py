@@ -61,12 +61,13 @@ def sweep(
             done[config] = outcome
             say(f"{count}/{len(unique)} {name}: done")
         else:
-            failed.append(f"{name}: {type(outcome).__name__}: {outcome}")
-            say(f"{count}/{len(unique)} {failed[-1]}")
+            explained = isinstance(outcome, (ValueError, OSError))  # else the kind of error says more
+            failed.append(f"{name}: {'' if explained else type(outcome).__name__ + ': '}{outcome}")
+            say(f"{count}/{len(unique)} {name}: failed")
     if failed:
         raise RunsFailedError(
-            f"{len(failed)} of {len(unique)} runs failed; start the sweep again to resume from their "
-            "checkpoints:\n" + "\n".join(failed)
+            f"{len(failed)} of {len(unique)} runs failed:\n" + "\n".join(failed) + "\nRemove the causes and "
+            "start the sweep again: finished runs stay as they are, the others resume from their checkpoints"
         )
     return [done[configs[keys.index(key)]] for key in keys]
 

@@ -277,7 +277,7 @@ def shuffled(count: int, batch: int, seed: int, epoch: int, images: int | None =
     wanted = images or count
     if batch > min(count, wanted):
         raise ValueError(
-            f"a batch of {batch} is larger than the {min(count, wanted)} training images; give a smaller one"
+            f"training.batch must be at most {min(count, wanted)}, the number of training images; got {batch}"
         )
     generator = torch.Generator().manual_seed(mix(seed, epoch))
     rounds = [torch.randperm(count, generator=generator) for _ in range(-(-wanted // count))]

@@ -82,7 +82,7 @@ def test_a_model_by_name_is_wrapped_saved_and_rebuilt(tmp_path: Path, library: s
     again = scalechannels.load(tmp_path / "net")
     assert torch.equal(again(images), network(images))
     assert again.backbone.arguments() == backbone.arguments()
-    with pytest.raises(ValueError, match="images must have 3 channels for this network; got 1"):
+    with pytest.raises(ValueError, match="this network takes RGB images; got grey images"):
         network(torch.rand(1, 1, 40, 40))
 
 

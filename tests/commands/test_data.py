@@ -74,12 +74,32 @@ def test_show_a_folder_and_name_its_corrupt_files(here: Path, capsys: pytest.Cap
     assert "warning: 1 unreadable file(s)" in capsys.readouterr().err
 
 
+def test_show_a_folder_of_large_files_if_they_are_allowed(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("cat", "dog"):
+        (here / "photos" / name).mkdir(parents=True)
+        Image.new("RGB", (40, 30), "teal").save(here / "photos" / name / "1.png")
+    assert run("show", "photos", "--max-pixels", 1_000) == 1
+    assert "40 x 30 pixels, more than the limit of 1,000; raise --max-pixels" in capsys.readouterr().err
+    assert run("show", "photos", "--max-pixels", 1_200) == 0
+
+
+def test_fetch_says_that_the_cache_is_searched_and_nothing_is_copied_from_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("fetch", "--help") == 0
+    said = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "Data found in the cache is not copied to --root." in said
+    assert "searched before the cache" in said
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("show", "storkes"), "error: WHAT must be a folder or one of strokes, scenes,"),
         (("show", "strokes", "--out", "x.jpg"), "error: --out must end in .png; got 'x.jpg'"),
-        (("show", "strokes", "--seed", "-1"), "error: seed must be in"),
+        (("show", "strokes", "--seed", "-1"), "error: seed must be at least 0 and below 2^30; got -1"),
         (("show", "empty"), "error: 'empty' needs a subfolder of images for each of two or more classes"),
         (("generate", "mnist-large-scale", "--samples", "0"), "error: --samples must be at least 1; got '0'"),
     ],

@@ -171,7 +171,7 @@ def test_large_images_and_bombs_are_refused_unless_allowed(
     assert run("large.png", "--network", "tiny", "--max-pixels", 1_000_000) == 1
     said = capsys.readouterr()
     assert said.err.startswith(
-        "error: 'large.png' cannot be read: it has 1200 x 1200 pixels, more than 1,000,000"
+        "error: 'large.png' cannot be read: it has 1200 x 1200 pixels, more than the limit of 1,000,000"
     )
     assert "--max-pixels" in said.err
     assert not Path("large-detections.json").exists()
@@ -196,7 +196,7 @@ def test_large_images_and_bombs_are_refused_unless_allowed(
         (("a.png", "--max-pixels", "0"), "--max-pixels must be at least 1; got '0'"),
         (("a.png", "--threshold", "1.5"), "--threshold must be a probability"),
         (("a.png", "--network", "none"), "'none' is neither a folder nor a shipped network"),
-        (("a.png", "--network", "plain"), "'plain' cannot detect: the network must be a ScaleChannelNetwork"),
+        (("a.png", "--network", "plain"), "'plain' cannot detect: the network must be a scale-channel one"),
         (("a.png", "--network", "padded"), "'padded' cannot detect: CifarBackbone cannot slide"),
         (("a.png", "--network", "damaged"), "'damaged/detector.json' is damaged"),
     ],

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from helpers.command_line import only, run
+from helpers.own_folder import write
 
 
 def test_evaluate_writes_one_json_and_a_table(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,6 +45,48 @@ def test_evaluate_needs_to_know_the_data_of_a_network_without_a_run(
     assert capsys.readouterr().err == "error: 'net' does not say what it was trained on; give --data.name\n"
     assert run("evaluate", "net", "--sizes", 1, "--data.name", "strokes") == 0
     assert "channel" not in capsys.readouterr().out
+
+
+def test_a_detector_and_your_own_images_by_name_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, says in (
+        (("digit-detector",), "'digit-detector' is a detector, not a classifier; test it with scalechannels"),
+        (("digit-detector", "--data.name", "mnist"), "'digit-detector' is a detector"),
+        (
+            ("cnn-mnist", "--data.name", "folder"),
+            "--data.name must be strokes, mnist or cifar10; got 'folder",
+        ),
+        (("cnn-mnist", "--data", "photos"), "--data FOLDER cannot be combined with --data.name mnist"),
+    ):
+        assert run("evaluate", *words) == 1
+        assert capsys.readouterr().err.startswith(f"error: {says}")
+
+
+def test_own_images_are_tested_where_they_are_now(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(here / "photos", [(16, 16)] * 8)
+    words = ("--training.epochs", 1, "--network.low", 0.5, "--network.high", 2, "--network.ratio", 2)
+    assert run("train", "--data", "photos", *words, "--no-compare", "--sizes", 1) == 0
+    folder = only(here)
+    assert run("evaluate", folder, "--sizes", 1, "--out", "first.json") == 0
+    said = capsys.readouterr()
+    assert said.out.endswith("4 held-out images of each size\nfirst.json\n")
+    (here / "photos").rename(here / "moved")
+    assert run("evaluate", folder, "--sizes", 1) == 1
+    assert "photos' is not a folder; give one with" in (error := capsys.readouterr().err)
+    assert "(--data FOLDER)" in error
+    assert run("evaluate", folder, "--sizes", 1, "--data", "moved", "--out", "second.json") == 0
+    assert capsys.readouterr().err == ""
+    first, second = (json.loads((here / f"{name}.json").read_text()) for name in ("first", "second"))
+    assert first["evaluation"] == second["evaluation"]
+    write(here / "new", [(20, 20)] * 4)
+    assert run("evaluate", folder, "--sizes", 1, "--data", "new") == 0
+    said = capsys.readouterr()
+    assert said.err == "warning: 'new' does not hold the same images as in training\n"
+    assert "2 held-out images of each size" in said.out
+    write(here / "more", [(20, 20)] * 4, classes=3)
+    assert run("evaluate", folder, "--sizes", 1, "--data", "more") == 1
+    assert (
+        "error: the network's classes are ['class0', 'class1'], but the data has" in capsys.readouterr().err
+    )
 
 
 def test_evaluate_does_not_overwrite_the_run_and_knows_one_that_is_not_done(

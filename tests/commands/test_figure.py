@@ -28,7 +28,7 @@ def test_figures_are_written(results: Path, tmp_path: Path, capsys: pytest.Captu
     [
         ((1,), "there is no figure '1'; choose from 2, 3"),
         ((99,), "15, batch-norm, single-channel, pretrained, beyond-sizes, beyond-few, beyond-cifar"),
-        (("table1",), "table1 is a table"),
+        (("table1",), "'table1' is a table, not a figure: scalechannels table 1"),
     ],
 )
 def test_mistakes_end_with_one_line(

@@ -146,6 +146,7 @@ def test_the_plain_network_has_no_scale_and_says_which_image_it_cannot_take(
     [
         (("net", "nowhere.png"), "'nowhere.png' does not exist; give"),
         (("net", "digits"), "'digits' holds no images (.png, .jpg"),
+        (("net", "net"), "IMAGES must be image files or folders of them; 'net' is a network's folder"),
         (("digits", "a.png"), "'digits' is not a saved network"),
         (("net", "a.png", "--out", "x.txt"), "--out must end in .csv or .json; got 'x.txt'"),
         (("net", "a.png", "--max-pixels", "0"), "--max-pixels must be at least 1; got '0'"),
@@ -227,7 +228,9 @@ def test_large_files_are_read_by_those_who_allow_them(
 ) -> None:
     save(here / "large.png", ink(1, size=60)[0])
     assert run("net", "large.png", "--max-pixels", 3_000) == 1
-    assert "it has 60 x 60 pixels, more than 3,000; --max-pixels allows more" in capsys.readouterr().err
+    assert (
+        "it has 60 x 60 pixels, more than the limit of 3,000; raise --max-pixels" in capsys.readouterr().err
+    )
     assert run("net", "large.png", "--max-pixels", 3_600) == 0
 
 

@@ -18,7 +18,19 @@ def test_what_is_missing_can_be_listed(results: Path, capsys: pytest.CaptureFixt
     names = said.out.split()
     assert len(names) == 11
     assert all(name.startswith("cnn-mnist-") for name in names)
-    assert "11 runs are missing" in said.err
+    assert "missing runs: 11" in said.err
+
+
+def test_a_damaged_result_counts_as_missing_in_the_list(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = next((results / "runs").glob("*.json"))
+    damaged.write_text("{")
+    assert run("reproduce", "table1", "--list", "--results", results) == 0
+    said = capsys.readouterr().err
+    assert f"{damaged} is damaged" in said
+    assert "; it counts as missing\n" in said
+    assert "run again" not in said
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,23 @@ def test_a_sweep_names_the_run_that_failed(here: Path, capsys: pytest.CaptureFix
     assert run("sweep", *configs, "--sizes", 1) == 1
     said = capsys.readouterr().err
     assert "1 of 2 runs failed" in said
-    assert "a batch of 1000 is larger than the 64 training images" in said
+    assert "training.batch must be at most 64, the number of training images; got 1000" in said
+
+
+def test_a_sweep_says_once_what_is_wrong_with_a_result(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configs = write_configs(here)
+    assert run("sweep", *configs, "--sizes", 1) == 0
+    damaged, _ = sorted((here / "runs").glob("*/result.json"))
+    damaged.write_text("{")
+    capsys.readouterr()
+    assert run("sweep", *configs, "--sizes", 1) == 1
+    said = capsys.readouterr().err
+    assert said.count("is damaged") == 1
+    assert "remove it to do this run again" in said
+    assert "ValueError" not in said
+    assert said.index("is damaged") < said.index("start the sweep again")
 
 
 def test_a_sweep_of_a_missing_file_is_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,8 @@ def test_table_1_as_text_json_and_markdown(results: Path, capsys: pytest.Capture
     [
         ((9,), "there is no table '9'; choose from 1, 2, 3, 4, 5, beyond, evidence-mnist, evidence-cifar"),
         (("figure12",), "'figure12' has no table"),
-        ((1, "--results", "nowhere"), "'nowhere' holds no results"),
+        ((1, "--results", "."), "'.' holds no results; give another --results, or make some with"),
+        ((1, "--results", "nowhere"), "'nowhere' does not exist; give another --results"),
     ],
 )
 def test_mistakes_end_with_one_line(

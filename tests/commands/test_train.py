@@ -31,7 +31,7 @@ def test_train_takes_the_file_and_lets_options_override_it(
     assert f"{result['evaluation']['sizes'][1]['accuracy']:.2f} %  trained" in lines[2]
     assert "trained" not in lines[1]
     assert lines[-1] == str(folder.relative_to(here))
-    assert "done before" not in said.err
+    assert "finished before" not in said.err
 
 
 def test_a_finished_run_says_that_it_is_done(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +66,7 @@ def test_a_finished_run_says_that_it_is_done(here: Path, capsys: pytest.CaptureF
             "swmax searches for small objects in large images",
         ),
         (("--network.name", "fovavgg"), "network.name must be one of fovavg, fovmax"),
-        (("--config", "run.toml", "--training.batch", "100"), "a batch of 100 is larger than the 64"),
+        (("--config", "run.toml", "--training.batch", "100"), "training.batch must be at most 64, the"),
         (("--config", "run.toml", "--out", "run.toml/runs"), "'run.toml/runs' is not a folder"),
     ],
 )

@@ -57,7 +57,7 @@ def test_train_report_and_predict_on_colour_images(here: Path, capsys: pytest.Ca
     assert run("train", "--data", "photos", *FEW, "--sizes", 0.5, 1, 2) == 0
     said = capsys.readouterr()
     assert "rgb images, objects of 28 pixels" in said.out
-    assert re.search(r"scale channels: training, 1 epochs …\nplain CNN: training, 1 epochs …\n", said.out)
+    assert re.search(r"scale channels: training, 1 epoch …\nplain CNN: training, 1 epoch …\n", said.out)
     folder = only("fovlse-folder-*")
     assert only("cnn-folder-*") != folder
     assert f"The report: {folder / 'report.html'}" in said.out
@@ -75,7 +75,7 @@ def test_train_report_and_predict_on_colour_images(here: Path, capsys: pytest.Ca
     before = (folder / "result.json").stat().st_mtime_ns
     (folder / "report.html").unlink()
     assert run("train", "--data", "photos", *FEW, "--sizes", 0.5, 1, 2) == 0
-    assert "scale channels: done before" in capsys.readouterr().out
+    assert "scale channels: already trained and tested" in capsys.readouterr().out
     assert (folder / "result.json").stat().st_mtime_ns == before
     assert (folder / "report.html").read_text(encoding="utf-8") == page
 
@@ -85,7 +85,7 @@ def test_train_report_and_predict_on_colour_images(here: Path, capsys: pytest.Ca
     assert {row["class"] for row in rows} <= {"red", "blue"}
     capsys.readouterr()
     assert run("evaluate", folder, "--sizes", 1) == 0
-    assert "4 images of each size: folder" in capsys.readouterr().out
+    assert "4 held-out images of each size" in capsys.readouterr().out
 
 
 def test_runs_that_were_tested_at_other_sizes_are_tested_anew(
@@ -100,7 +100,7 @@ def test_runs_that_were_tested_at_other_sizes_are_tested_anew(
     capsys.readouterr()
     assert run(*words) == 0  # at all sizes, with the plain CNN
     said = capsys.readouterr().out
-    assert "scale channels: trained before, tested again on other sizes …\nplain CNN: training, 1 ep" in said
+    assert "scale channels: already trained; testing at other sizes …\nplain CNN: training, 1 epoch …" in said
     assert (folder / "model.safetensors").read_bytes() == learnt
     for sizes, more in ([0.5, 1.0], ()), ([2.0], ("--sizes", 2)), ([0.5, 1.0], ()):
         assert run(*words, *more) == 0
@@ -218,7 +218,7 @@ def test_images_that_were_reduced_are_reduced_when_predicted(
         ),
         (
             lambda root: save(photos(root) / "red" / "bomb.png", Image.new("1", (20_000, 12_000))),
-            r"bomb\.png: it has more than 48,000,000 pixels \(a decompression bomb\?\); --max-pixels",
+            r"bomb\.png: it has more than 48,000,000 pixels \(a decompression bomb\?\); raise --max-pixels",
         ),
         (lambda root: photos(root, size=(1, 1)), "objects of 1 pixels are too small to learn from"),
         (lambda root: photos(root, count=1), "has 1 image"),

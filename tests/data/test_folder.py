@@ -68,7 +68,7 @@ def test_split_refuses_fractions_that_leave_a_side_empty(photos: Path, fraction:
 def test_split_names_a_class_with_one_image(tmp_path: Path) -> None:
     save(tmp_path / "a" / "1.png", Image.new("L", (4, 4)))
     save(tmp_path / "b" / "1.png", Image.new("L", (4, 4)))
-    with pytest.raises(ValueError, match=r"class 'a' has 1 image"):
+    with pytest.raises(ValueError, match=r"class 'a' has 1 image; each class needs at least 2, one to train"):
         image_folder(tmp_path).split(0.5)
 
 
@@ -154,7 +154,7 @@ def test_decompression_bombs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CorruptImagesError, match=r"bomb.png: it has more than 48,000,000 pixels"):
         image_folder(tmp_path)
     with pytest.raises(
-        UnreadableImageError, match="it has 10 x 10 pixels, more than 99; --max-pixels allows"
+        UnreadableImageError, match="it has 10 x 10 pixels, more than the limit of 99; raise --max-pixels"
     ):
         read_image(tmp_path / "a" / "fine.png", max_pixels=99)
 
@@ -196,7 +196,7 @@ def test_folders_without_two_classes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="two or more classes; it has only 'cat'"):
         image_folder(tmp_path)
     (tmp_path / "dog").mkdir()
-    with pytest.raises(ValueError, match=r"holds no readable images \(.png, .*\) of the class dog"):
+    with pytest.raises(ValueError, match=r"holds no readable images of class 'dog'; accepted are .png, "):
         image_folder(tmp_path)
 
 

@@ -352,7 +352,7 @@ def test_bad_images() -> None:
         large_scale(torch.zeros(1, 3, 28, 28), 1.0)
     with pytest.raises(ValueError, match="positive and finite"):
         large_scale(torch.zeros(2, 28, 28), torch.tensor([1.0, -1.0]))
-    with pytest.raises(ValueError, match="there are 3 images, 4"):
+    with pytest.raises(ValueError, match="samples must be at most 3, the number of images; got 4"):
         balanced_subset(torch.arange(3), 4, seed=0)
 
 

@@ -113,10 +113,10 @@ def test_mnist_like_images_serve_as_objects() -> None:
         ({"count": -1}, "count must not be negative"),
         ({"sizes": (2.0, 1.0)}, "sizes must be a range"),
         ({"sizes": (0.0, 1.0)}, "sizes must be a range"),
-        ({"sizes": (1.0, 20.0)}, "needs 560 pixels, the scene has 512 x 768"),
+        ({"sizes": (1.0, 20.0)}, "needs 560 pixels, but the scene has 512 x 768"),
         ({"background": "plian"}, "plain, noisy, textured; got 'plian'"),
         ({"count": 200, "sizes": (3.0, 4.0)}, "no place for object .* fewer objects, smaller sizes"),
-        ({"seed": -1}, "seed must be in"),
+        ({"seed": -1}, r"seed must be at least 0 and below 2\^30"),
     ],
 )
 def test_bad_arguments_are_named(arguments: dict, message: str) -> None:

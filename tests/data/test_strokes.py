@@ -145,8 +145,8 @@ def test_templates_fill_their_segments_and_curves_pass_through_their_points() ->
     ("arguments", "message"),
     [
         ({"count": 0}, "count must be at least 1; got 0"),
-        ({"count": 5, "seed": -1}, "seed must be in"),
-        ({"count": 5, "seed": 2**30}, "seed must be in"),
+        ({"count": 5, "seed": -1}, r"seed must be at least 0 and below 2\^30"),
+        ({"count": 5, "seed": 2**30}, r"seed must be at least 0 and below 2\^30"),
         ({"count": 5, "split": "tset"}, "train, validation, test; got 'tset'"),
         ({"count": 5, "variation": 1.5}, "variation must be in"),
     ],

@@ -78,7 +78,7 @@ def test_networks_that_cannot_be_shown_are_named(looks: Looks):
     grid = ScaleGrid.of(1, 2)
     features = ScaleChannelNetwork(fovlse(grid).backbone, grid, MaxOverScales(), head=torch.nn.Linear(10, 10))
     for network, plain, message in (
-        (fovlse(grid, data="cifar10"), looks.plain, "takes images of 3 colour"),
+        (fovlse(grid, data="cifar10"), looks.plain, "takes coloured images"),
         (fovlse(grid, classes=4), looks.plain, "has 4 classes"),
         (looks.network, cnn(image_size=128), "112x112"),
         (features, looks.plain, "pools features"),
@@ -95,8 +95,14 @@ def test_folders_are_opened_and_checked(tmp_path: Path):
     assert looks.trained == ()
     assert looks.settings()["scales"] == [1, 2]
     with pytest.raises(
-        ValueError, match=r"sliding' is a sliding-window network; the demo needs a scale-channel network here"
+        ValueError,
+        match=r"--network must be a scale-channel network; '.*sliding' is a sliding-window network",
     ):
         open_looks(tmp_path / "sliding", tmp_path / "plain")
-    with pytest.raises(ValueError, match=r"net' is a scale-channel network; the demo needs a plain CNN here"):
+    with pytest.raises(ValueError, match=r"--plain must be a plain CNN; '.*net' is a scale-channel network"):
         open_looks(tmp_path / "net", tmp_path / "net")
+    with pytest.raises(ValueError, match=r"--plain must be a plain CNN; 'fovlse-mnist' is a scale-channel"):
+        open_looks(tmp_path / "net", Path("fovlse-mnist"))  # as it was given, not where it lies
+    fovlse(ScaleGrid.of(1, 2), classes=2).save_pretrained(tmp_path / "two")
+    with pytest.raises(ValueError, match=r"--network must be a network .* 10 classes; '.*two' has 2 classes"):
+        open_looks(tmp_path / "two", tmp_path / "plain")

@@ -340,11 +340,11 @@ def test_the_command_says_what_a_user_can_mend(
         (("--network", "nowhere", "--plain", "plain"), "'nowhere' is neither a folder nor a shipped network"),
         (
             ("--network", "plain", "--plain", "plain"),
-            "'plain' is a plain CNN; the demo needs a scale-channel network",
+            "--network must be a scale-channel network; 'plain' is a plain CNN",
         ),
         ((*good, "--port", "70000"), "--port must be from 0 to 65535; got '70000'"),
         ((*good, "--port", str(server.server_port)), "choose another --port"),
-        ((*good, "--detector", "plain"), "'plain' holds no detector of digits"),
+        ((*good, "--detector", "plain"), "'plain' holds no detector of digits: the network"),
     ):
         with pytest.raises(SystemExit) as ended:
             main(["demo", *words])

@@ -170,7 +170,7 @@ def test_an_image_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
 def test_an_image_of_another_kind_is_refused() -> None:
     detector = Detector(fovavg(ScaleGrid.of(1, 2)).eval())
     for look in (detector, detector.at_interest_points):
-        with pytest.raises(ValueError, match="images must have 1 channels for this network; got 3"):
+        with pytest.raises(ValueError, match="this network takes grey images; got RGB images"):
             look(torch.zeros(3, 40, 40))
         with pytest.raises(TypeError, match=r"must be floating; got torch.uint8"):
             look(torch.zeros(1, 40, 40, dtype=torch.uint8))

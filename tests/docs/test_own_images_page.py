@@ -25,9 +25,11 @@ def blocks(language: str) -> list[str]:
 
 
 def run_in_shell(line: str) -> None:
-    words: list[str] = []
-    for word in shlex.split(line):  # as a shell expands them
-        words += [str(path) for path in Path().glob(word)] if "*" in word else [word]
+    """Run a line in which runs/NAME stands for the run with scale channels."""
+    words = shlex.split(line, comments=True)
+    if "runs/NAME" in words:
+        (folder,) = Path("runs").glob("fovlse-folder-*")
+        words[words.index("runs/NAME")] = str(folder)
     assert words[0] == "scalechannels"
     main(words[1:])
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from scalechannels import ScaleChannelNetwork, ScaleGrid
 from scalechannels.data.image_set import ImageSet
-from scalechannels.data.sizes import MNIST_SIZES, range_means
+from scalechannels.data.sizes import MNIST_SIZES, OWN_SIZES, accuracy_table, range_means
 from scalechannels.pooling import LogMeanExpOverScales, MaxOverScales, MeanOverScales
 from scalechannels.training.errors import unpack_errors
 from scalechannels.training.evaluate import as_json, evaluate, evaluate_set
@@ -103,7 +103,7 @@ def test_all_sizes_are_tested_and_reported_and_fit_into_json() -> None:
 def test_labels_outside_the_classes_and_a_network_of_other_classes() -> None:
     with pytest.raises(ValueError, match=r"labels lie in 0 to 2, .*got 0 to 7"):
         evaluate_set(Reader(), images_set(labels=torch.tensor([0, 0, 0, 1, 1, 7])), 1.0, 3)
-    with pytest.raises(ValueError, match="has 4 classes, the data has 3"):
+    with pytest.raises(ValueError, match="has 4 classes, but the data has 3"):
         evaluate_set(Reader(4), images_set(), 1.0, 3)
 
 
@@ -118,8 +118,15 @@ def test_range_means_have_the_counts_of_the_table() -> None:
 
 
 def test_range_means_take_both_ends_as_files_round_them() -> None:
-    assert range_means({0.5: 10.0, 1.0: 30.0, 2.0: 50.0}) == {
-        "[1/2,1]": 20.0, "[1,4]": 40.0, "[1/2,4]": 30.0, "[1/2,8]": 30.0,
+    assert range_means({0.5: 10.0, 1.0: 30.0, 2.0: 50.0, 4.0: 70.0}) == {
+        "[1/2,1]": 20.0, "[1,4]": 50.0, "[1/2,4]": 40.0,
     }  # fmt: skip
     assert "[4,8]" not in range_means({1.0: 30.0})
-    assert range_means({4 * (1 + 1e-12): 10.0})["[1,4]"] == 10.0
+    assert range_means({1.0: 10.0, 4 * (1 + 1e-12): 10.0})["[1,4]"] == 10.0
+
+
+def test_a_range_has_a_mean_only_where_both_of_its_ends_were_tested() -> None:
+    assert range_means({1.0: 30.0, 2.0: 50.0}) == {}
+    assert range_means({4.0: 30.0, 5.0: 50.0}) == {}
+    assert set(range_means(dict.fromkeys(OWN_SIZES, 50.0))) == {"[1/2,1]", "[1,4]", "[1/2,4]"}
+    assert "mean" not in accuracy_table({"fovlse": {1.0: 30.0, 2.0: 50.0}})

@@ -80,7 +80,7 @@ def save(figure: Figure, path: Path) -> list[Path]:
 def _figure_of(id: str) -> Experiment:
     one = experiment(id, "figure")
     if one.is_table:
-        raise ValueError(f"{id} is a table: scalechannels table {id}")
+        raise ValueError(f"'{id}' is a table, not a figure: scalechannels table {id.removeprefix('table')}")
     if id not in IMAGES and one.renderer not in PANELS:
         raise ValueError(f"nothing draws {id}: {one.renderer!r} is neither in PANELS nor is {id} in IMAGES")
     return one

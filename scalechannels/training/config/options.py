@@ -18,6 +18,8 @@ Config = TypeVar("Config")
 RETIRED = {"training": {"phases": 1, "beyond": 0}}
 """Options that are gone, with the values at which they did nothing: old files have them."""
 LAST_WITH_RETIRED = "19eb71c"
+UNPREFIXED = ("pixel_size", "deploy_pixel_sizes", "skip_corrupt", "max_pixels")
+"""Options of [data] for your own images, which the command line has without the prefix."""
 WORDS = {
     int: "a whole number",
     float: "a number",
@@ -52,12 +54,18 @@ def require_values(section: str, config: Any) -> None:
             inner = get_args(option)[0] if get_origin(option) is tuple else option
             choices, ranges = _choices(option), getattr(inner, "__metadata__", ())
             for value in given if isinstance(given, tuple) else () if given is None else (given,):
+                wanted = f"{option_name(section, name)} must be"
                 refuse(
                     bool(choices) and value not in choices,
-                    f"{section}.{name} must be one of {', '.join(choices)}; got {value!r}",
+                    f"{wanted} one of {', '.join(choices)}; got {value!r}",
                 )
                 for one in ranges:
-                    refuse(not one.holds(value), f"{section}.{name} must be {one.words}; got {value}")
+                    refuse(not one.holds(value), f"{wanted} {one.words}; got {value}")
+
+
+def option_name(section: str, name: str) -> str:
+    """An option as errors name it: as in a config file, or without the prefix as on the command line."""
+    return f"--{name.replace('_', '-')}" if name in UNPREFIXED else f"{section}.{name}"
 
 
 def unnamed(value: Any) -> dict[str, Any]:
@@ -112,8 +120,9 @@ def read_toml(path: Path | str) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"'{path}' is not valid TOML: {error}") from error
+    except ValueError as error:
+        reason = "it is not text" if isinstance(error, UnicodeDecodeError) else error
+        raise ValueError(f"'{path}' is not valid TOML: {reason}") from error
 
 
 def from_dict(cls: Any, values: Any, place: str = "") -> Any:
@@ -123,6 +132,8 @@ def from_dict(cls: Any, values: Any, place: str = "") -> Any:
     known = {key: value for key, value in values.items() if not _is_retired(place, key, value)}
     for key in sorted(set(known) - set(hints)):
         what = f"option {place}.{key}; [{place}] accepts" if place else f"table [{key}]; a run has"
+        if not place and not isinstance(known[key], dict):
+            what = f"option {key} outside a table; a run has the tables"
         raise ValueError(f"unknown {what}: {', '.join(hints)}")
     for entry in dataclasses.fields(cls):
         needed = entry.default is entry.default_factory is dataclasses.MISSING

@@ -60,15 +60,18 @@ def chosen_from_images(
 
     images = open_folder(data)
     require_checksum(data, images)
-    object_size = data.object_size or float(statistics.median(max(size) for size in images.sizes))
-    if object_size < SMALLEST_OBJECT:
-        raise ValueError(
-            f"objects of {object_size:g} pixels are too small to learn from: at least {SMALLEST_OBJECT} are "
-            "needed (the median of the images' longer sides, or data.object_size)"
-        )
+    side = float(statistics.median(max(size) for size in images.sizes))
+    object_size = data.object_size or side
     window = network.window or (28 if object_size < 48 else 56)
     sized_backbone(window, 1, 2)  # a window that is too small is an error before any work
     reduce = data.reduce or _reduction(object_size, images, max(1.0, *data.sizes))
+    left = min(object_size, side) / reduce  # an image shows no more of an object than it has pixels
+    if left < SMALLEST_OBJECT:
+        raise ValueError(
+            f"objects of {object_size:g} pixels are too small to learn from in images of {side:g} that are "
+            f"shrunk by {reduce}: {left:.3g} pixels are left, and at least {SMALLEST_OBJECT} are needed; "
+            "change data.object_size or data.reduce"
+        )
     grid = _grid(data, network, object_size / reduce, window)
     low, high = network.low or grid.minimum, network.high or grid.maximum
     validation = data.validation or VALIDATION
@@ -126,7 +129,7 @@ def _grid(data: DataConfig, network: NetworkConfig, object_pixels: float, window
         known = data.pixel_size is not None and given is not None
         if known and not math.isclose(given or 0, found, rel_tol=1e-6):
             raise ValueError(
-                f"the pixel sizes give channels from {grid.minimum:g} to {grid.maximum:g}, but "
-                f"network.{name} is {given:g}: give only one of them"
+                f"--pixel-size and --deploy-pixel-sizes already set the channels, {grid.minimum:.3g} to "
+                f"{grid.maximum:.3g}; got network.{name} {given:g} as well: give only one of them"
             )
     return grid

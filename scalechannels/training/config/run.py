@@ -54,7 +54,7 @@ class RunConfig:
             low=0.5,
             high=2.0 if cifar else 8.0,
             dropout=0.0 if cifar else 0.15,
-            initialisation="glorot" if network.name == "fovconc" else None,
+            initialisation="glorot" if network.name == "fovconc" and not own else None,
             **sliding,
         )
         low, high = resolved.low, resolved.high
@@ -85,8 +85,8 @@ class RunConfig:
         refuse(
             training.jitter > 0
             and (cifar or name in ("cnn", "swmax") or training.flips or training.crops > 0),
-            "training.jitter is for foveated networks, and not for cifar10 or with flips or crops: "
-            "use training.crops",
+            "training.jitter works only with foveated networks, not with cifar10, and not together with "
+            "training.flips or training.crops; use training.crops instead",
         )
         if cifar:
             refuse(
@@ -99,15 +99,15 @@ class RunConfig:
         else:
             refuse(
                 network.backbone != "paper",
-                f"network.backbone {network.backbone} is for cifar10, not for {data.name}; "
-                "own training loops can wrap it: fovlse(grid, backbone=ResidualBackbone(…))",
+                f"network.backbone {network.backbone} works only with cifar10; got "
+                f"{'your own images' if own else data.name}. In your own training loop you can use it: "
+                "fovlse(grid, backbone=ResidualBackbone(…))",
             )
         if own:
-            refuse(
-                name == "swmax" or network.pretrained is not None or network.antialias,
-                "own images are for foveated networks or the plain cnn, whose windows are always "
-                "anti-aliased: no swmax, network.pretrained or network.antialias",
-            )
+            single = network.pretrained is not None
+            refuse(name == "swmax", "your own images need a foveated network or cnn; got network.name swmax")
+            refuse(single, "network.pretrained does not apply to your own images; remove it")
+            refuse(network.antialias, "windows of your own images are always anti-aliased; remove the option")
             refuse(
                 network.width > 1 or network.average_scales,
                 "network.width and network.average_scales are for the paper's networks, not for own images",

@@ -21,6 +21,7 @@ from scalechannels.training.config.options import (
     Share,
     UpToOne,
     Whole,
+    option_name,
     refuse,
     require_values,
     unnamed,
@@ -37,7 +38,7 @@ Schedule = Literal["step", "cosine"]
 Precision = Literal["float32", "bfloat16"]
 
 OF_OWN_IMAGES = (
-    *("folder", "checksum", "colour", "validation", "object_size", "reduce"),
+    *("checksum", "colour", "validation", "object_size", "reduce"),
     *("pixel_size", "deploy_pixel_sizes", "skip_corrupt", "max_pixels"),
 )
 OF_SWMAX = ("margin", "centred", "drop_features")
@@ -73,7 +74,8 @@ class DataConfig:
     name: DataName = "strokes"
     """Built-in digits, MNIST Large Scale, CIFAR-10, or a folder of your own images."""
     sizes: tuple[Positive, ...] = (1.0,)
-    """The size of the training objects: one factor; two, for all sizes from one to the other; or a list."""
+    """Size of the training objects, as a factor. One number: that size. Two: all sizes between them. Three
+    or more: only these sizes."""
     samples: int | None = None
     """Number of training images, balanced over the classes. Default: all; 10,000 for the built-in digits."""
     seed: Seed = 0
@@ -94,7 +96,8 @@ class DataConfig:
     object_size: Positive | None = None
     """Your own images: the objects' size in pixels. Default: the median of the images' longer sides."""
     reduce: Count | None = None
-    """Your own images: first shrink each by this whole number. Default: until objects are below 224."""
+    """Your own images: shrink each image by this whole factor first. Default: a factor that leaves objects
+    smaller than 224 pixels."""
     pixel_size: Positive | None = None
     """Your own images: the size of a pixel, in any unit. Needs --deploy-pixel-sizes."""
     deploy_pixel_sizes: tuple[Positive, ...] | None = None
@@ -107,15 +110,18 @@ class DataConfig:
     def __post_init__(self) -> None:
         require_values("data", self)
         name, sizes, samples = self.name, self.sizes, self.samples
+        if name == "folder":
+            self._check_own_images()
         refuse(not sizes, "data.sizes must be one size or more; got none")
         rising = all(low < high for low, high in pairwise(sizes))
         refuse(not rising, f"data.sizes must go from low to high; got {sizes}")
         few = samples is not None and samples < 10
         refuse(few, f"data.samples must be at least 10, one for each class; got {samples}")
         # An option that would have no effect is an error: the run's name would promise what it does not do.
+        refuse(self.redraw and len(sizes) == 1, f"data.redraw needs two or more data.sizes; got {sizes}")
         refuse(
-            self.redraw and (len(sizes) == 1 or (name == "mnist" and samples is not None)),
-            "data.redraw needs several data.sizes, and for mnist no data.samples",
+            self.redraw and name == "mnist" and samples is not None,
+            "data.redraw cannot be combined with data.samples for mnist",
         )
         if name == "cifar10":
             low, high = CIFAR_SIZES[0], CIFAR_SIZES[-1]
@@ -123,30 +129,29 @@ class DataConfig:
             refuse(not within, f"CIFAR-10 has sizes from {low:g} to {high:g}; got data.sizes = {sizes}")
             refuse(samples is not None, f"CIFAR-10 takes all of its images; got data.samples = {samples}")
         else:
-            refuse(self.hold_out, f"data.hold_out is for cifar10; {name} has validation images of its own")
-        if name == "folder":
-            self._check_own_images()
-        advice = "add --data FOLDER" if self.folder is None else 'set data.name to "folder"'
+            refuse(self.hold_out, f"data.hold_out works only with cifar10; {name} has validation images")
+        both = self.folder is not None and name != "folder"
+        refuse(both, f"--data FOLDER cannot be combined with --data.name {name}; remove one of them")
         for option in OF_OWN_IMAGES if name != "folder" else ():
-            refuse(
-                getattr(self, option) not in (None, False),
-                f"data.{option} is only for your own images, not for {name}: {advice}",
-            )
+            said, given = option_name("data", option), getattr(self, option) not in (None, False)
+            refuse(given, f"{said} is only for your own images, not for {name}: add --data FOLDER")
 
     def _check_own_images(self) -> None:
         share, deployed = self.validation, self.deploy_pixel_sizes
         refuse(
             self.folder is None,
-            "data.name folder needs data.folder, a folder with a subfolder for each class",
+            "your own images need --data FOLDER (data.folder in a config file), with one subfolder a class",
         )
-        refuse(self.samples is not None, "your own images are all trained on: no data.samples")
+        refuse(self.samples is not None, "data.samples does not apply to your own images; remove it")
+        refuse(self.hold_out, "data.hold_out works only with cifar10; data.validation splits your images")
         between = share is None or 0 < share < 1
         refuse(not between, f"data.validation must be a share between 0 and 1; got {share}")
+        alone = "--pixel-size" if deployed is None else "--deploy-pixel-sizes"
         refuse(
             (self.pixel_size is None) != (deployed is None),
-            "data.pixel_size and data.deploy_pixel_sizes must be given together",
+            f"--pixel-size and --deploy-pixel-sizes must be given together; got only {alone}",
         )
-        refuse(deployed == (), "data.deploy_pixel_sizes must be one size or more; got none")
+        refuse(deployed == (), "--deploy-pixel-sizes must be one size or more; got none")
 
     @property
     def scale(self) -> float | tuple[float, ...]:
@@ -172,9 +177,9 @@ class NetworkConfig:
     name: NetworkName = "fovlse"
     """A foveated network by its pooling (fovavg, fovmax, fovlse, fovprob, fovconc), swmax or a plain cnn."""
     low: Positive | None = None
-    """The smallest scale of the channels. Default: 1/2."""
+    """The smallest scale of the channels. Default: 1/2; chosen from your own images."""
     high: Positive | None = None
-    """The largest scale of the channels. Default: 8; 2 for CIFAR-10."""
+    """The largest scale of the channels. Default: 8; 2 for CIFAR-10; chosen from your own images."""
     ratio: Ratio = 2**0.25
     """The ratio between neighbouring scales."""
     antialias: bool = False
@@ -196,9 +201,10 @@ class NetworkConfig:
     width: Count = 1
     """Multiply the number of features of the MNIST or the residual backbone by this."""
     initialisation: Initialisation | None = None
-    """Initial weights: PyTorch's (default), He or Glorot (default for fovconc); both have biases of zero."""
+    """Initial weights: PyTorch's (default), He or Glorot (default for fovconc, except on your own images).
+    He and Glorot set biases to zero."""
     average_scales: bool = False
-    """cnn: in testing, average its probabilities over the image rescaled by every factor of the grid."""
+    """cnn: when testing, average over the image rescaled by each scale from network.low to network.high."""
     margin: Whole | None = None
     """SWMax: pixels of repeated border around every rescaled image. Default: 8."""
     centred: bool | None = None
@@ -212,7 +218,7 @@ class NetworkConfig:
         windows = self.antialias or self.blur is not None
         refuse(
             windows and name in ("swmax", "cnn"),
-            f"network.antialias and network.blur are for windows, which {name} does not have",
+            f"network.antialias and network.blur work only with foveated networks; got {name}",
         )
         refuse(
             self.shifts > 0 and name in ("fovconc", "swmax", "cnn"),
@@ -222,10 +228,9 @@ class NetworkConfig:
         refuse(self.average_scales and name != "cnn", f"network.average_scales is for cnn, not {name}")
         for option in OF_SWMAX:
             refuse(not sliding and bool(getattr(self, option)), f"network.{option} is for swmax, not {name}")
-        refuse(
-            self.batch_norm is not None and (not sliding or self.pretrained is not None),
-            "network.batch_norm is only for swmax, and not together with network.pretrained",
-        )
+        norm, alone = self.batch_norm is not None, self.pretrained is not None
+        refuse(norm and not sliding, f"network.batch_norm works only with swmax; got {name}")
+        refuse(norm and alone, "network.batch_norm cannot be combined with network.pretrained; remove one")
         refuse(
             self.pretrained is not None and name in ("fovconc", "cnn"),
             "network.pretrained needs a pooling without weights; fovconc has weights and cnn has no channels",
@@ -243,7 +248,7 @@ class TrainingConfig:
     """How it trains. The defaults are the paper's recipe; its batch size of 16 is our reconstruction."""
 
     epochs: Count | None = None
-    """Passes over the training images. Default: 20; 103 for CIFAR-10."""
+    """Passes over the training images. Default: 20; 103 for CIFAR-10; chosen from your own images."""
     batch: Count | None = None
     """Images in a step, over all processes. Default: 16; 256 for CIFAR-10."""
     rate: Positive | None = None
@@ -251,9 +256,11 @@ class TrainingConfig:
     floor: NotNegative = 5e-5
     """The learning rate never falls below this."""
     schedule: Schedule | None = None
-    """step: divided by e every two epochs (default). cosine: to the floor after 75 epochs (CIFAR-10)."""
+    """step: divided by e every training.period epochs (default). cosine: down to the floor after
+    training.period epochs (default for CIFAR-10 and your own images)."""
     period: Count | None = None
-    """Epochs for each step (default 2), or until the cosine reaches the floor (default 75)."""
+    """Epochs for each step (default 2), or until the cosine reaches the floor (default 75; for your own
+    images, all epochs)."""
     seed: Seed = 0
     """Seed for the initial weights, the order of the images and the dropout."""
     precision: Precision | None = None
@@ -265,7 +272,7 @@ class TrainingConfig:
     average_corrected: bool | None = field(default=None, metadata=unnamed(False))
     """Leave the initial weights out of the average, and recompute batch norm's statistics. Default: on."""
     visible: Share = 1.0
-    """Crop a random half of the images: of the object, a share between this and 1 stays. 1 turns it off."""
+    """Crop a random half of the images; a random share of the object, this or more, stays. 1 turns it off."""
     detail: Share = 1.0
     """Blur a random half of the images, as if shrunk by a factor between this and 1. 1 turns it off."""
     jitter: Whole = 0
@@ -280,7 +287,7 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         require_values("training", self)
         below = self.rate is not None and self.rate < self.floor
-        refuse(below, f"training.rate {self.rate} is below training.floor {self.floor}; lower both")
+        refuse(below, f"training.rate must be at least training.floor, {self.floor}; got {self.rate}")
         refuse(
             bool(self.average_corrected) and not self.average,
             "training.average_corrected needs training.average, the average that it corrects",

@@ -119,7 +119,7 @@ def test_panels_can_stand_alone_and_files_are_png_and_svg(tmp_path: Path) -> Non
 
 
 def test_a_table_is_no_figure(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="table1 is a table: scalechannels table table1"):
+    with pytest.raises(ValueError, match="'table1' is a table, not a figure: scalechannels table 1"):
         draw("table1", tmp_path)
 
 

@@ -126,7 +126,9 @@ def test_runs_that_are_shifted_and_others_learn_together(double, tmp_path) -> No
     ids=lambda config: f"{config.network.name}, {config.data.name}",
 )
 def test_other_networks_and_data_are_refused(config) -> None:
-    with pytest.raises(ValueError, match=r"training\.jitter is for foveated networks, and not for cifar10"):
+    with pytest.raises(
+        ValueError, match=r"training\.jitter works only with foveated networks, not with cifar10"
+    ):
         config.resolve()
     with pytest.raises(ValueError, match=r"training\.jitter must be zero or more"):
         TrainingConfig(jitter=-1)

@@ -30,7 +30,7 @@ def test_every_run_survives_its_file(tmp_path_factory, config) -> None:
     [
         ("[training]\nepoch = 3\n", r"unknown option training\.epoch; .*epochs"),
         ("[trainig]\nepochs = 3\n", r"unknown table \[trainig\]; .*training"),
-        ("epochs = 3\n", r"unknown table \[epochs\]"),
+        ("epochs = 3\n", "unknown option epochs outside a table; .*: data, network, training"),
         ("training = 3\n", r"\[training\] must be a table"),
         ('[training]\nepochs = "3"\n', r"training\.epochs must be a whole number; got '3'"),
         ("[training]\nepochs = 3.5\n", r"training\.epochs must be a whole number; got 3\.5"),
@@ -53,6 +53,13 @@ def test_a_file_that_says_something_else(tmp_path, text, says) -> None:
     with pytest.raises(ValueError, match=says) as caught:
         RunConfig.from_toml(path)
     assert str(path) in str(caught.value)
+
+
+def test_a_file_that_is_not_text_is_named(tmp_path) -> None:
+    path = tmp_path / "picture.png"
+    path.write_bytes(b"\x89PNG")
+    with pytest.raises(ValueError, match=r"picture\.png' is not valid TOML: it is not text"):
+        RunConfig.from_toml(path)
 
 
 def test_a_file_that_is_not_there(tmp_path) -> None:

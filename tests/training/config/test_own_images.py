@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from helpers.own_folder import chosen, write
 
 from scalechannels import ScaleGrid
@@ -62,7 +63,7 @@ def test_known_pixel_sizes_set_the_channels(tmp_path: Path) -> None:
     assert same.network.high == pytest.approx(2**0.5)
     assert config.resolve() == config
     with pytest.raises(
-        ValueError, match=r"pixel sizes give channels from 0\.17.* to 2\.8.*network\.high is 8"
+        ValueError, match=r"pixel-sizes already set the channels, 0\.177 to 2\.83; got network\.high 8"
     ):
         chosen(tmp_path, NetworkConfig(high=8.0), pixel_size=0.5, deploy_pixel_sizes=(0.25, 2.0))
 
@@ -83,6 +84,23 @@ def test_the_content_is_the_identity_and_the_place_is_not(tmp_path: Path) -> Non
         dataclasses.replace(one, training=TrainingConfig()).resolve()
 
 
+def test_fovconc_on_own_images_keeps_the_name_and_the_weights_of_the_first_edition(tmp_path: Path) -> None:
+    """There it began with PyTorch's first weights; the paper's Glorot is for the paper's data."""
+    data = DataConfig(
+        *("folder", (1.0,)), folder="photos", checksum="f991d106acce04ce", colour="grey", validation=0.25,
+        object_size=28.0, reduce=1,
+    )  # fmt: skip
+    network = NetworkConfig("fovconc", low=0.17677669529663695, high=5.656854249492378, window=28)
+    first = RunConfig(data, network, TrainingConfig(epochs=100, batch=6)).resolve()
+    assert first.name == "fovconc-folder-tr1-seed0-6fd1d37e"
+    config = chosen(write(tmp_path, [(28, 28)] * 4), NetworkConfig("fovconc"))
+    by_torch = dataclasses.replace(
+        config, network=dataclasses.replace(config.network, initialisation="torch")
+    )
+    weights, expected = (build_network(one, None, 2).state_dict() for one in (config, by_torch))
+    assert all(torch.equal(weights[name], expected[name]) for name in expected)
+
+
 @pytest.mark.parametrize(
     ("data", "network", "says"),
     [
@@ -90,23 +108,52 @@ def test_the_content_is_the_identity_and_the_place_is_not(tmp_path: Path) -> Non
         (
             {"name": "strokes", "folder": "x"},
             {},
-            r"data\.folder is only for your own images.*data\.name to .folder",
+            "--data FOLDER cannot be combined with --data.name strokes; remove one",
         ),
-        ({"name": "folder"}, {}, r"needs data\.folder"),
-        ({"samples": 100}, {}, "all trained on: no"),
+        ({"name": "folder"}, {}, r"need --data FOLDER \(data\.folder in a config file\)"),
+        ({"samples": 100}, {}, r"data\.samples does not apply to your own images"),
         ({"colour": "gray"}, {}, "grey, rgb; got 'gray'"),
         ({"validation": 1.0}, {}, r"data\.validation must be a share between 0 and 1; got 1\.0"),
         ({"object_size": 0.0}, {}, r"data\.object_size must be a positive"),
         ({"reduce": 0}, {}, r"data\.reduce must be at least 1"),
-        ({"pixel_size": 0.5}, {}, "must be given together"),
+        ({"pixel_size": 0.5}, {}, "--deploy-pixel-sizes must be given together; got only --pixel-size"),
+        ({"deploy_pixel_sizes": (0.5,)}, {}, "must be given together; got only --deploy-pixel-sizes"),
+        ({"pixel_size": 0.5, "deploy_pixel_sizes": ()}, {}, "^--deploy-pixel-sizes must be one size or more"),
+        ({"pixel_size": -0.5}, {}, "^--pixel-size must be a positive number; got -0.5"),
+        ({"max_pixels": 0}, {}, "^--max-pixels must be at least 1; got 0"),
+        (
+            {"name": "mnist", "pixel_size": 0.5},
+            {},
+            "^--pixel-size is only for your own .*: add --data FOLDER",
+        ),
+        ({"name": "mnist", "skip_corrupt": True}, {}, "^--skip-corrupt is only for your own images"),
+        ({"samples": 3}, {}, r"^data\.samples does not apply to your own images"),
+        ({"hold_out": True}, {}, r"^data\.hold_out works only with cifar10; data\.validation splits"),
+        ({"redraw": True}, {}, r"^data\.redraw needs two or more data\.sizes; got \(1\.0,\)"),
+        ({}, {"pretrained": 1.0}, r"network\.pretrained does not apply to your own images"),
+        ({}, {"backbone": "residual"}, "only with cifar10; got your own images"),
+        (
+            {"reduce": 4},
+            {},
+            "objects of 28 pixels .* shrunk by 4: 7 pixels are left, and at least 8 are needed",
+        ),
+        (
+            {"object_size": 2800.0},
+            {},
+            "objects of 2800 pixels .* in images of 28 that are shrunk by 25: 1.12 ",
+        ),
         ({"pixel_size": 0.5, "deploy_pixel_sizes": (-1.0,)}, {}, "must be a positive number"),
         ({"object_size": 3.0}, {}, "objects of 3 pixels are too small to learn from"),
-        ({}, {"name": "swmax"}, "no swmax"),
+        ({}, {"name": "swmax"}, r"a foveated network or cnn; got network\.name swmax"),
         ({}, {"antialias": True}, "always anti-aliased"),
         ({}, {"width": 2}, r"network\.width and network\.average_scales are .* not for own images"),
         ({}, {"name": "cnn", "average_scales": True}, r"network\.average_scales are .* not for own images"),
         ({}, {"window": 5}, r"network\.window must be at least 11"),
-        ({}, {"low": 3.0, "high": 4.0, "ratio": 2.0}, "do not reach"),
+        (
+            {},
+            {"low": 3.0, "high": 4.0, "ratio": 2.0},
+            "must be the smallest, 3, times a whole power of the ratio 2; got 4",
+        ),
     ],
 )
 def test_what_means_nothing_is_told(tmp_path: Path, data: dict, network: dict, says: str) -> None:
@@ -119,8 +166,8 @@ def test_what_means_nothing_is_told(tmp_path: Path, data: dict, network: dict, s
 @pytest.mark.parametrize(
     ("name", "training", "says"),
     [
-        ("cnn", {"jitter": 1}, r"training\.jitter is for foveated networks"),
-        ("fovlse", {"jitter": 1, "flips": True}, r"training\.jitter is .* not .* with flips or crops"),
+        ("cnn", {"jitter": 1}, r"training\.jitter works only with foveated networks"),
+        ("fovlse", {"jitter": 1, "flips": True}, r"training\.jitter .* not together with training\.flips"),
     ],
 )
 def test_training_that_does_not_fit_the_network_is_told(
@@ -142,5 +189,5 @@ def test_a_class_with_one_image_and_images_without_content_are_told(tmp_path: Pa
     with pytest.raises(ValueError, match="class 'class0' has 1 image"):
         chosen(tmp_path / "one")
     write(tmp_path / "dots", [(1, 1)] * 4)
-    with pytest.raises(ValueError, match="objects of 1 pixels are too small to learn from: at least 8"):
+    with pytest.raises(ValueError, match=r"objects of 1 pixels are too small to learn from .* at least 8"):
         chosen(tmp_path / "dots")
