@@ -59,7 +59,7 @@ def evaluate(
     else:
         raise ValueError(f"'{folder}' does not say what it was trained on; give --data.name")
     used = trained if data in (None, trained.name) else DataConfig(name=data, seed=trained.seed)
-    used = replace(used, hold_out=used.hold_out or (used.name == "cifar10" and split == "validation"))
+    used = replace(used, hold_out=used.hold_out or ("hold_out" in used.about.takes and split == "validation"))
     source = open_data(used, on, root)
     result = {
         "network": str(saved.folder),

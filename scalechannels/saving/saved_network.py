@@ -129,14 +129,14 @@ class SavedNetwork:
                 f"--config {folder / RUN} --out {folder.parent}"
             )
         network: Any = load(folder)
-        data = _read(folder / RUN).get("data", {})
+        data, result = _read(folder / RUN).get("data", {}), _read(folder / RESULT)
         of_digits = getattr(network.backbone, "channels", 3) == 1
-        if is_run:
+        if is_run:  # results of the first edition do not say it, and shipped networks have no result
             of_digits = data.get("name") not in ("cifar10", "folder")
         about: dict[str, Any] = {
-            "classes": _read(folder / RESULT).get("classes"),
+            "classes": result.get("classes"),
             "background": None,
-            "values": "digits" if of_digits else "unit",
+            "values": result.get("values", "digits" if of_digits else "unit"),
             "reduce": data.get("reduce") or 1,
         }
         detector = _read(folder / DETECTOR)

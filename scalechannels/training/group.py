@@ -246,6 +246,7 @@ class Group:
             "name": run.config.name,
             "config": run.config.as_dict(),
             "classes": list(self.data[self.data_of[learner]].classes),
+            "values": run.config.data.about.values,
             "parameters": sum(parameter.numel() for parameter in self.networks[learner].parameters()),
             "environment": {**environment(self.device), "processes": self.processes.count},
             "seconds": seconds,

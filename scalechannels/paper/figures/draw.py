@@ -12,7 +12,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.files import atomic_path
 from scalechannels.paper.experiments import EXPERIMENTS, Curve, Experiment, Panel, experiment
 from scalechannels.paper.figures.images import IMAGES
@@ -120,14 +119,13 @@ def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> 
         axes.minorticks_off()
         axes.set_xlim(counts[0] / 1.2, counts[-1] * 1.2)
         bare(axes, labelsize=9)
-    elif panel.curves[0].configs[0].data.name == "cifar10":
-        across = "scale factor of the test images"
-        size_axis(axes, CIFAR_SIZES)
-        axes.set_xlim(0.47, 2.13)
     else:
-        across = "size of the test digits"
-        size_axis(axes, MNIST_SIZES)
-        axes.set_xlim(0.45, 8.9)
+        data = panel.curves[0].configs[0].data.about
+        across = "size of the test digits" if data.values == "digits" else "scale factor of the test images"
+        sizes = data.test_sizes
+        size_axis(axes, sizes)
+        margin = (sizes[-1] / sizes[0]) ** 0.04
+        axes.set_xlim(sizes[0] / margin, sizes[-1] * margin)
     named(axes, across, "accuracy (%)")
     low, high = panel.shown
     axes.set_ylim(low - 0.02 * (high - low), high + 0.02 * (high - low))

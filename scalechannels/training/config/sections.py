@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
-from scalechannels.data.sizes import CIFAR_SIZES
+from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES, OWN_SIZES
 from scalechannels.training.config.options import (
     Count,
     NotNegative,
@@ -47,6 +47,84 @@ NEXT_DRAW = 1_000_003
 """From the seed of one drawing of sizes to that of the next."""
 STROKES = 10_000
 """Built-in digits to train on, where no number is given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSet:
+    """What a data set is, whatever is asked of it. The defaults are the paper's recipe for MNIST."""
+
+    title: str
+    test_sizes: tuple[float, ...]
+    """The sizes that it is tested at, where none are given."""
+    sizes: tuple[float, float] = (0.0, math.inf)
+    """The smallest and the largest size that it can have."""
+    side: int | None = 28
+    """Of the square that holds an object of size 1, and of a window, in pixels; your own images say it."""
+    image: int = 112
+    """The side of an image in pixels."""
+    values: Literal["digits", "unit"] = "digits"
+    """The range of its values: −0.76 to 0.76, or 0 to 1."""
+    outside: Literal["border", "reflect"] = "border"
+    """What continues an image beyond its edge."""
+    smooth: bool = False
+    """Its objects are smoothed in proportion to their size."""
+    takes: tuple[Literal["samples", "redrawn samples", "hold_out"], ...] = ()
+    """Which options it has beside those of all: some of its images, these redrawn, a part for validation."""
+    samples: int | None = None
+    """How many images are trained on, where no number is given; None: all."""
+    backbone: Literal["mnist", "cifar10"] = "mnist"
+    """Whose backbone of the paper it has."""
+    high: float = 8.0
+    dropout: float = 0.15
+    epochs: int = 20
+    batch: int = 16
+    rate: float = 3e-3
+    schedule: Schedule = "step"
+    period: int | None = 75
+    """Epochs until a cosine reaches the floor; None: all."""
+
+    @property
+    def of_user(self) -> bool:
+        """Whether it is a folder of your own images."""
+        return self.side is None
+
+    @property
+    def filled(self) -> bool:
+        """Whether its objects fill their images, so that there is nothing to search."""
+        return self.side == self.image
+
+
+DATA_SETS: dict[DataName, DataSet] = {
+    "strokes": DataSet(
+        title="The built-in digits",
+        test_sizes=MNIST_SIZES,
+        smooth=True,
+        takes=("samples", "redrawn samples"),
+        samples=STROKES,
+    ),
+    "mnist": DataSet(title="MNIST Large Scale", test_sizes=MNIST_SIZES, smooth=True, takes=("samples",)),
+    "cifar10": DataSet(
+        title="CIFAR-10",
+        test_sizes=CIFAR_SIZES,
+        sizes=(CIFAR_SIZES[0], CIFAR_SIZES[-1]),
+        side=32,
+        image=32,
+        values="unit",
+        outside="reflect",
+        takes=("hold_out",),
+        backbone="cifar10",
+        high=2.0,
+        dropout=0.0,
+        epochs=103,
+        batch=256,
+        rate=1e-3,
+        schedule="cosine",
+    ),
+    "folder": DataSet(
+        title="A folder", test_sizes=OWN_SIZES, side=None, values="unit", schedule="cosine", period=None
+    ),
+}
+"""Everything that a data set is, but for its images: `training/datasets.py` opens these."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +185,7 @@ class DataConfig:
     def __post_init__(self) -> None:
         require_values("data", self)
         name, sizes, samples = self.name, self.sizes, self.samples
+        title, takes, (low, high) = self.about.title, self.about.takes, self.about.sizes
         refuse(not sizes, "data.sizes must be one size or more; got none")
         rising = all(low < high for low, high in pairwise(sizes))
         refuse(not rising, f"data.sizes must go from low to high; got {sizes}")
@@ -114,20 +193,23 @@ class DataConfig:
         refuse(few, f"data.samples must be at least 10, one for each class; got {samples}")
         # An option that would have no effect is an error: the run's name would promise what it does not do.
         refuse(
-            self.redraw and (len(sizes) == 1 or (name == "mnist" and samples is not None)),
+            self.redraw and (len(sizes) == 1 or (samples is not None and "redrawn samples" not in takes)),
             "data.redraw needs several data.sizes, and for mnist no data.samples",
         )
-        if name == "cifar10":
-            low, high = CIFAR_SIZES[0], CIFAR_SIZES[-1]
-            within = all(low <= size <= high for size in sizes)
-            refuse(not within, f"CIFAR-10 has sizes from {low:g} to {high:g}; got data.sizes = {sizes}")
-            refuse(samples is not None, f"CIFAR-10 takes all of its images; got data.samples = {samples}")
-        else:
-            refuse(self.hold_out, f"data.hold_out is for cifar10; {name} has validation images of its own")
-        if name == "folder":
+        within = all(low <= size <= high for size in sizes)
+        refuse(not within, f"{title} has sizes from {low:g} to {high:g}; got data.sizes = {sizes}")
+        refuse(
+            samples is not None and "samples" not in takes,
+            f"{title} takes all of its images; got data.samples = {samples}",
+        )
+        refuse(
+            self.hold_out and "hold_out" not in takes,
+            f"data.hold_out is for cifar10; {name} has validation images of its own",
+        )
+        if self.about.of_user:
             self._check_own_images()
         advice = "add --data FOLDER" if self.folder is None else 'set data.name to "folder"'
-        for option in OF_OWN_IMAGES if name != "folder" else ():
+        for option in () if self.about.of_user else OF_OWN_IMAGES:
             refuse(
                 getattr(self, option) not in (None, False),
                 f"data.{option} is only for your own images, not for {name}: {advice}",
@@ -139,7 +221,6 @@ class DataConfig:
             self.folder is None,
             "data.name folder needs data.folder, a folder with a subfolder for each class",
         )
-        refuse(self.samples is not None, "your own images are all trained on: no data.samples")
         between = share is None or 0 < share < 1
         refuse(not between, f"data.validation must be a share between 0 and 1; got {share}")
         refuse(
@@ -147,6 +228,11 @@ class DataConfig:
             "data.pixel_size and data.deploy_pixel_sizes must be given together",
         )
         refuse(deployed == (), "data.deploy_pixel_sizes must be one size or more; got none")
+
+    @property
+    def about(self) -> DataSet:
+        """What the data set is."""
+        return DATA_SETS[self.name]
 
     @property
     def scale(self) -> float | tuple[float, ...]:

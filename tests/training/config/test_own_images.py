@@ -93,7 +93,7 @@ def test_the_content_is_the_identity_and_the_place_is_not(tmp_path: Path) -> Non
             r"data\.folder is only for your own images.*data\.name to .folder",
         ),
         ({"name": "folder"}, {}, r"needs data\.folder"),
-        ({"samples": 100}, {}, "all trained on: no"),
+        ({"samples": 100}, {}, "takes all of its images"),
         ({"colour": "gray"}, {}, "grey, rgb; got 'gray'"),
         ({"validation": 1.0}, {}, r"data\.validation must be a share between 0 and 1; got 1\.0"),
         ({"object_size": 0.0}, {}, r"data\.object_size must be a positive"),
