@@ -100,10 +100,9 @@ def _arranged(results: Results, one: Experiment, places: Sequence[int], across: 
 
 
 def _image(one: Experiment, results: Results) -> Figure:
-    file, drawn = IMAGES[one.id]
-    path = results.folder.parent / PICTURES / file
+    path = results.folder.parent / PICTURES / IMAGES[one.id].file
     if path.exists():
-        return drawn(path)
+        return IMAGES[one.id].draw(path)
     figure = blank(6.0, 1.5)
     figure.text(0.5, 0.5, f"not made yet: scalechannels reproduce {one.id}", color=SOFT, ha="center")
     return figure
