@@ -39,7 +39,7 @@ def train_own_images(
     config: RunConfig, out: Path, device: str, *, compare: bool = True, **options: Any
 ) -> Path:
     """Train, test and report; the report's path. `options` are those of `fit`."""
-    require_network(config.network.name)
+    require_network(config.network)
     # Both runs are tested at these, whatever they were tested at before.
     options["sizes"] = options.get("sizes") or config.data.about.test_sizes
     writes = int(os.environ.get("RANK", 0)) == 0  # of several processes, one speaks and writes

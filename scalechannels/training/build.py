@@ -13,24 +13,30 @@ from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pooling import POOLS, MaxOverScales
 from scalechannels.saving.saved_network import Network
 from scalechannels.scales import ScaleGrid
-from scalechannels.training.config import Initialisation, NetworkName, ResolvedRun
+from scalechannels.training.config import Initialisation, NetworkConfig, ResolvedRun
+from scalechannels.training.config.options import refuse
 from scalechannels.training.config.sections import FIELD, ResolvedNetwork
 
 RESIDUAL_FEATURES = 32
 """Of the residual backbone's first convolution, at the width 1."""
 
 
-def require_network(name: NetworkName) -> None:
-    """A clear error for a name that no network has."""
-    known = (*POOLS, "swmax", "cnn")
-    if name not in known:
-        raise ValueError(f"network.name must be one of {', '.join(known)}; got {name!r}")
+def require_network(network: NetworkConfig) -> None:
+    """A clear error for a name that no network has, and for what its pooling cannot do."""
+    name, known = network.name, (*POOLS, "swmax", "cnn")
+    refuse(name not in known, f"network.name must be one of {', '.join(known)}; got {name!r}")
+    refuse(
+        name in POOLS
+        and POOLS[name].of_fixed_scales
+        and (network.shifts > 0 or network.pretrained is not None),
+        f"network.shifts and network.pretrained are not for {name}, whose pooling is made for its own scales",
+    )
 
 
 def build_network(config: ResolvedRun, channels: int | None = None, classes: int = 10) -> Network:
     """The network of a resolved configuration, its weights drawn from the training's seed."""
     network = config.network
-    require_network(network.name)
+    require_network(network)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.training.seed)
         made = _build(config, channels, classes)

@@ -301,7 +301,7 @@ class NetworkConfig:
             f"network.antialias and network.blur are for windows, which {name} does not have",
         )
         refuse(
-            self.shifts > 0 and name in ("fovconc", "swmax", "cnn"),
+            self.shifts > 0 and name in ("swmax", "cnn"),
             f"network.shifts must be 0 for fovconc, swmax and cnn; got {self.shifts}",
         )
         refuse(self.width > 1 and name == "swmax", f"network.width must be 1 for swmax; got {self.width}")
@@ -313,7 +313,7 @@ class NetworkConfig:
             "network.batch_norm is only for swmax, and not together with network.pretrained",
         )
         refuse(
-            self.pretrained is not None and name in ("fovconc", "cnn"),
+            self.pretrained is not None and name == "cnn",
             "network.pretrained needs a pooling without weights; fovconc has weights and cnn has no channels",
         )
         # Earlier versions wrote these values, which mean the same as None: one run has one name.
