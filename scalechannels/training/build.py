@@ -110,6 +110,7 @@ def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
             channels=channels or 1,
             classes=classes,
             window=data.side,
+            outside=data.outside,
             norm=network.batch_norm,
             margin=network.margin or 0,
             centred=bool(network.centred),
