@@ -105,16 +105,11 @@ def _each(entries: Iterable[dict[str, Any]], name: Literal["title", "label"]) ->
 
 def _read(id: str, entry: dict[str, Any]) -> Experiment:
     """The experiment of an entry in `experiments.toml`, which says what an entry is."""
-    kinds = get_args(Renderer)
-    refuse(
-        entry["renderer"] not in kinds,
-        f"{id}: renderer must be one of {', '.join(kinds)}; got {entry['renderer']!r}",
-    )
-    refuse(
-        not entry.get("where") and not re.fullmatch(r"(table|figure)\d+", id),
-        f"{id} needs `where`, its place: only an id such as table1 or figure5 says it",
-    )
-    points = [{"samples": count} for count in SAMPLES] if entry["renderer"] == "samples" else [{}]
+    kind, kinds = entry["renderer"], get_args(Renderer)
+    refuse(kind not in kinds, f"{id}: renderer must be one of {', '.join(kinds)}; got {kind!r}")
+    placed = entry.get("where") or re.fullmatch(r"(table|figure)\d+", id)
+    refuse(not placed, f"{id} needs `where`, its place: only an id such as table1 or figure5 says it")
+    points = [{"samples": count} for count in SAMPLES] if kind == "samples" else [{}]
     panels = []
     for panel in _each(entry.pop("panels", ()), "title"):
         title, shown = panel.pop("title"), tuple(panel.pop("shown", Panel.shown))

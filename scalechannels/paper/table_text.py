@@ -19,15 +19,7 @@ from scalechannels.paper.comparisons import (
 from scalechannels.paper.experiments import Experiment, experiment
 from scalechannels.paper.paired import Paired
 from scalechannels.paper.results import Results
-from scalechannels.paper.tables import (
-    Mean,
-    RankRow,
-    TableRow,
-    as_json,
-    curve_tables,
-    main_table,
-    ranking,
-)
+from scalechannels.paper.tables import Mean, RankRow, TableRow, as_json, curve_tables, main_table, ranking
 
 TextForm = Literal["text", "markdown"]
 NONE = "–"

@@ -25,10 +25,9 @@ def require_network(network: NetworkConfig) -> None:
     """A clear error for a name that no network has, and for what its pooling cannot do."""
     name, known = network.name, (*POOLS, "swmax", "cnn")
     refuse(name not in known, f"network.name must be one of {', '.join(known)}; got {name!r}")
+    others = network.shifts > 0 or network.pretrained is not None
     refuse(
-        name in POOLS
-        and POOLS[name].of_fixed_scales
-        and (network.shifts > 0 or network.pretrained is not None),
+        others and name in POOLS and POOLS[name].of_fixed_scales,
         f"network.shifts and network.pretrained are not for {name}, whose pooling is made for its own scales",
     )
 
@@ -97,11 +96,7 @@ def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
         if backbone:
             return PlainNetwork(backbone)
         return cnn(
-            data=data.backbone,
-            image_size=data.image,
-            channels=channels,
-            classes=classes,
-            width=network.width,
+            data=data.backbone, image_size=data.image, channels=channels, classes=classes, width=network.width
         )
     grid = _grid(network) if network.pretrained is None else ScaleGrid.of(network.pretrained)
     if network.name == "swmax":

@@ -46,11 +46,7 @@ class StrokesData:
         return self._make(STROKES_TEST, size, split)
 
     def _make(
-        self,
-        count: int,
-        scale: Scale,
-        split: Literal["train", "validation", "test"],
-        draw: int = 0,
+        self, count: int, scale: Scale, split: Literal["train", "validation", "test"], draw: int = 0
     ) -> ImageSet:
         from scalechannels.data.strokes import strokes
 

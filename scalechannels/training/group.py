@@ -16,11 +16,7 @@ from scalechannels.data.image_set import ImageSet
 from scalechannels.training import stacking
 from scalechannels.training.build import build_network, tested_network
 from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, open_data, require_labels
-from scalechannels.training.distributed import (
-    Processes,
-    with_global_batch_norm,
-    without_global_batch_norm,
-)
+from scalechannels.training.distributed import Processes, with_global_batch_norm, without_global_batch_norm
 from scalechannels.training.evaluate import evaluation
 from scalechannels.training.inputs import Alone, Inputs, changes_images, require_no_augmentation
 from scalechannels.training.progress import Progress, log_entry

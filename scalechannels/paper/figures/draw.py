@@ -121,10 +121,9 @@ def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> 
     else:
         data = panel.curves[0].configs[0].data.about
         across = "size of the test digits" if data.values == "digits" else "scale factor of the test images"
-        sizes = data.test_sizes
-        size_axis(axes, sizes)
-        margin = (sizes[-1] / sizes[0]) ** 0.04
-        axes.set_xlim(sizes[0] / margin, sizes[-1] * margin)
+        size_axis(axes, data.test_sizes)
+        low, *_, high = data.test_sizes
+        axes.set_xlim(low / (high / low) ** 0.04, high * (high / low) ** 0.04)
     named(axes, across, "accuracy (%)")
     low, high = panel.shown
     axes.set_ylim(low - 0.02 * (high - low), high + 0.02 * (high - low))

@@ -37,9 +37,8 @@ class RunConfig:
 
     def resolve(self, device: str = "cpu") -> ResolvedRun:
         """The same run with the recipe in place of every None; own images are read for that."""
-        data, network, training = self.data, self.network, self.training
+        data, network, training, about = self.data, self.network, self.training, self.data.about
         self._require_combination()
-        about = data.about
         if about.of_user:
             from scalechannels.training.config.own_images import chosen_from_images
 
