@@ -128,7 +128,7 @@ def main(words: Sequence[str] | None = None) -> None:
     words = sys.argv[1:] if words is None else words
     if not words or words[0].startswith("-"):
         for name in COMMANDS:
-            app[name]  # loads it: the list of commands shows what each one says of itself
+            app[name.replace("_", "-")]  # loads it: the list of commands shows what each one says of itself
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)

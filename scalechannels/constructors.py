@@ -26,6 +26,7 @@ class PaperOptions(TypedDict, total=False):
     channels: int
     classes: int
     window: int
+    outside: Outside
     antialias: bool
     blur: float | None
     shifts: int
@@ -61,6 +62,7 @@ def swmax(
     channels: int = 1,
     classes: int = 10,
     window: int = 28,
+    outside: Outside = "border",
     batch_norm: bool = False,
     norm: Norm | None = None,
     margin: int = 0,
@@ -75,6 +77,7 @@ def swmax(
         MaxOverScales(),
         window,
         look="everywhere",
+        outside=outside,
         margin=margin,
         centred=centred,
         drop_features=drop_features,
@@ -90,6 +93,7 @@ def paper_network(
     channels: int | None = None,
     classes: int = 10,
     window: int | None = None,
+    outside: Outside | None = None,
     antialias: bool = False,
     blur: float | None = None,
     shifts: int = 0,
@@ -101,7 +105,7 @@ def paper_network(
         raise ValueError(
             "channels and width are for the paper's backbone; leave them out with your own backbone"
         )
-    usual_channels, usual_window, outside = usual(data)
+    usual_channels, usual_window, usual_outside = usual(data)
     channels = usual_channels if channels is None else channels
     window = usual_window if window is None else window
     if backbone is None and data == "mnist":
@@ -115,7 +119,7 @@ def paper_network(
         grid,
         pool,
         window,
-        outside=outside,
+        outside=usual_outside if outside is None else outside,
         antialias=antialias,
         blur=blur,
         shifts=shifts,

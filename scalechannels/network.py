@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from scalechannels.backbones.inference import binds_images, evaluating, in_pieces, logits_of, stated
-from scalechannels.pooling import ConcatScales
 from scalechannels.sampling import Foveate, Outside, require_images
 from scalechannels.saving.saved_network import Network
 from scalechannels.scales import ScaleGrid
@@ -90,12 +89,15 @@ class ScaleChannelNetwork(Network):
         wanted = stated(backbone, "window")
         if wanted is not None and wanted != window:
             raise ValueError(f"this backbone takes windows of {wanted} pixels, the network gives {window}")
-        if isinstance(pool, ConcatScales) and pool.scales != len(grid):
-            raise ValueError(f"the concatenation was made for {pool.scales} scales, the grid has {len(grid)}")
+        fixed, made_for = getattr(pool, "of_fixed_scales", False), getattr(pool, "scales", None)
+        if fixed and made_for not in (None, len(grid)):
+            raise ValueError(f"the pooling was made for {made_for} scales, the grid has {len(grid)}")
         if not isinstance(shifts, int) or shifts < 0:
             raise ValueError(f"shifts must be a whole number of window pixels, 0 or more; got {shifts!r}")
-        if shifts and isinstance(pool, ConcatScales):
-            raise ValueError("shifted windows are pooled as channels are, which a concatenation cannot do")
+        if shifts and fixed:
+            raise ValueError(
+                f"shifted windows are pooled like channels, which {type(pool).__name__} cannot do"
+            )
         self.foveate = Foveate(grid, window, outside=outside, fill=fill, antialias=antialias, blur=blur)
         self.look, self.shifts = look, shifts
         self.wider: Foveate | None = None  # what shifted windows are cut from

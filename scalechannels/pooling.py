@@ -31,6 +31,9 @@ class Pooling(nn.Module):
     A user's own may be any module; one without `contributions` does not say which channel decided.
     """
 
+    of_fixed_scales = False
+    """Whether it is made for these scales alone, as with weights for each: it cannot pool other channels."""
+
     @classmethod
     def over(cls, scales: int, classes: int) -> Pooling:
         """The pooling of so many channels with so many outputs each."""
@@ -95,6 +98,8 @@ class MeanProbabilityOverScales(Pooling):
 
 class ConcatScales(Pooling):
     """FovConc: a dense layer over all channels' outputs. Not symmetric, so nothing makes it invariant."""
+
+    of_fixed_scales = True
 
     def __init__(self, scales: int, inputs: int, outputs: int | None = None) -> None:
         super().__init__()

@@ -25,7 +25,7 @@ from scalechannels.scales import ScaleGrid
 
 Outside = Literal["border", "reflect", "constant"]
 PADDING = {"border": "border", "reflect": "reflection", "constant": "border"}
-"""What `grid_sample` calls it; a constant has one ring around the image, whose border then goes on."""
+"""What `grid_sample` calls it, where it knows it; a constant has one ring around the image, which goes on."""
 
 
 class Foveate(nn.Module):
@@ -141,7 +141,7 @@ def resample(
     if outside == "constant":  # one ring of the constant, whose border then goes on for ever
         exact = F.pad(exact, (1, 1, 1, 1), value=fill)
         centres = None if centres is None else centres + 1
-    weighted = antialias or blur is not None
+    weighted = antialias or blur is not None or outside not in PADDING
     if weighted and centres is None and not torch.compiler.is_compiling():  # a graph keeps a free size
         exact = _within_reach(exact, grid, size, blur)
     axes = [
@@ -347,7 +347,7 @@ def taps(positions: Tensor, half_width: Tensor | float, widest: float) -> tuple[
 
 def inside(pixels: Tensor, size: int, outside: Outside) -> Tensor:
     """Pixel indices beyond the image brought back into it; of a constant, its ring around the image."""
-    return mirrored(pixels, size) if PADDING[outside] == "reflection" else pixels.clamp(0, size - 1)
+    return mirrored(pixels, size) if outside == "reflect" else pixels.clamp(0, size - 1)
 
 
 def mirrored(pixels: Tensor, size: int | Tensor) -> Tensor:

@@ -49,6 +49,8 @@ def test_it_is_trained_saved_loaded_evaluated_and_exported(together: bool, tmp_p
 class WeightedMax(Pooling):
     """The maximum after a learnt offset for each scale: a pooling with weights."""
 
+    of_fixed_scales = True
+
     def __init__(self, scales: int) -> None:
         super().__init__()
         self.offsets = nn.Parameter(torch.zeros(scales, 1))
@@ -75,6 +77,15 @@ def test_a_pooling_with_weights_has_its_own_in_every_run(together, monkeypatch, 
     offsets = [scalechannels.load(run.folder).pool.offsets for run in runs]
     assert all(offset.abs().sum() > 0 for offset in offsets)
     assert not torch.equal(*offsets)
+
+
+@pytest.mark.parametrize("option", [{"shifts": 1}, {"pretrained": 1.0}], ids=str)
+@pytest.mark.parametrize("name", ["fovoff", "fovconc"])
+def test_a_pooling_of_fixed_scales_cannot_pool_others(name, option, monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(POOLS, "fovoff", WeightedMax)
+    with pytest.raises(ValueError, match=f"not for {name}, whose pooling is made for its own scales"):
+        fit([tiny(name, network=option)], tmp_path / "runs", device="cpu")
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_name_that_no_network_has_fails_before_any_work(tmp_path: Path) -> None:

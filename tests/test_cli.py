@@ -126,3 +126,20 @@ def test_ctrl_c_is_one_line(
     failing(KeyboardInterrupt(), monkeypatch)
     assert run(command) == 130
     assert capsys.readouterr().err == f"\n{said}\n"
+
+
+def test_a_command_may_have_two_words(tmp_path: Path) -> None:
+    (tmp_path / "say_it.py").write_text('def say_it() -> None:\n    """Say it."""\n    print("said")\n')
+    code = f"""
+import importlib, scalechannels.commands as commands
+from scalechannels import cli
+commands.__path__.append({str(tmp_path)!r})
+cli.COMMANDS += ("say_it",)
+cli.app.command("scalechannels.commands.say_it:say_it")
+cli.main(["say-it"])
+cli.main([])
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert said.returncode == 0, said.stderr
+    assert said.stdout.startswith("said\n")
+    assert re.search(r"say-it +Say it\.", said.stdout)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 import torch
@@ -28,7 +29,7 @@ from scalechannels import (
 from scalechannels.backbones.paper import CifarBackbone, ConvBackbone
 from scalechannels.backbones.sliding import convolutional
 from scalechannels.dense import DenseNetwork
-from scalechannels.sampling import sample
+from scalechannels.sampling import Outside, sample
 
 GRID = ScaleGrid(0.5, 4, ratio=2**0.5)
 
@@ -58,9 +59,7 @@ def foveated(network: ScaleChannelNetwork, image: Tensor, rows: Tensor, columns:
 
 
 @pytest.mark.parametrize("antialias", [False, True])
-@pytest.mark.parametrize(
-    "outside", [{"outside": "border"}, {"outside": "reflect"}, {"outside": "constant", "fill": 0.7}]
-)
+@pytest.mark.parametrize("outside", [{"outside": outside, "fill": 0.7} for outside in get_args(Outside)])
 def test_each_channel_equals_the_foveated_network_at_its_lattice_points(
     outside: dict, antialias: bool
 ) -> None:
@@ -342,7 +341,7 @@ def test_concatenation_keeps_its_place_in_the_grid() -> None:
     sigma=st.floats(0.3, 9.0),
     row=st.floats(-30, 40),
     column=st.floats(-30, 40),
-    outside=st.sampled_from(["border", "reflect", "constant"]),
+    outside=st.sampled_from(get_args(Outside)),
     antialias=st.booleans(),
 )
 def test_samples_are_those_of_foveation_wherever_they_lie(

@@ -1,6 +1,7 @@
 """Looking everywhere: whole rescaled images, as an obvious loop does it with the reference's sampling."""
 
 import math
+from typing import get_args
 
 import pytest
 import torch
@@ -18,6 +19,8 @@ from scalechannels import (
     swmax,
 )
 from scalechannels.backbones.paper import mnist_backbone
+from scalechannels.everywhere import OVER_PLACES
+from scalechannels.network import Places
 from scalechannels.sampling import resample
 
 
@@ -207,3 +210,7 @@ def test_what_does_not_go_together_is_named(options, message: str):
 def test_centres_are_for_windows_about_a_centre():
     with pytest.raises(ValueError, match="looks everywhere takes no centres"):
         swmax(ScaleGrid.of(1))(torch.zeros(1, 1, 28, 28), torch.zeros(1, 2))
+
+
+def test_every_rule_over_places_can_be_asked_for() -> None:
+    assert set(get_args(Places)) == set(OVER_PLACES)

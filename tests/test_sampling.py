@@ -1,6 +1,7 @@
 """Foveate: equal to the reference everywhere, true to ideal signals, and its conventions pinned."""
 
 import math
+from typing import get_args
 
 import pytest
 import torch
@@ -11,10 +12,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from scalechannels import Foveate, ScaleGrid, reference
-from scalechannels.sampling import resample
+from scalechannels.sampling import PADDING, Outside, resample
 
 GRID = ScaleGrid.of(0.5, 1, 2**0.25, 3.7)
-OUTSIDE = ["border", "reflect", "constant"]
+OUTSIDE = get_args(Outside)
 
 
 def random_images(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -70,7 +71,7 @@ def test_pixels_that_no_window_reaches_are_not_looked_at(options, outside: str, 
 @pytest.mark.parametrize(
     "options", [{"antialias": True}, {"blur": 1.0}, {"antialias": True, "blur": 2.0}], ids=str
 )
-@pytest.mark.parametrize("outside", ["border", "reflect", "constant"])
+@pytest.mark.parametrize("outside", OUTSIDE)
 def test_channels_multiplied_octave_by_octave_are_those_multiplied_at_once(
     options, outside: str, monkeypatch
 ):
@@ -337,3 +338,11 @@ def test_resample_gives_any_rectangle_of_samples():
     rows, columns = resample(images, ScaleGrid.of(2.0), (9, 15))[0, 0]
     torch.testing.assert_close(rows[:, 0], 10 + 2 * torch.arange(-4.0, 5.0, dtype=torch.float64))
     torch.testing.assert_close(columns[0], 16 + 2 * torch.arange(-7.0, 8.0, dtype=torch.float64))
+
+
+def test_a_convention_that_grid_sample_does_not_know_goes_the_weighted_way(monkeypatch) -> None:
+    """So that one more is one more way for `inside` to bring a pixel back."""
+    image = random_images(1, 2, 9, 12)
+    expected = Foveate(GRID, 7, outside="reflect")(image)
+    monkeypatch.delitem(PADDING, "reflect")
+    torch.testing.assert_close(Foveate(GRID, 7, outside="reflect")(image), expected)

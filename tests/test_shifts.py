@@ -88,7 +88,7 @@ def test_pieces_do_not_matter() -> None:
 
 
 def test_what_cannot_be_shifted_is_told() -> None:
-    with pytest.raises(ValueError, match="which a concatenation cannot do"):
+    with pytest.raises(ValueError, match="which ConcatScales cannot do"):
         fovconc(GRID, shifts=1)
     with pytest.raises(ValueError, match=r"shifts must be a whole number .*; got -1"):
         fovlse(GRID, shifts=-1)

@@ -66,7 +66,7 @@ def evaluate(
     else:
         raise ValueError(f"'{folder}' does not say what it was trained on; give --data.name")
     used = run.data if data in (None, run.data.name) else DataConfig(name=data, seed=run.data.seed)
-    used = replace(used, hold_out=used.hold_out or (used.name == "cifar10" and split == "validation"))
+    used = replace(used, hold_out=used.hold_out or ("hold_out" in used.about.takes and split == "validation"))
     if images is not None:
         moved = replace(used, folder=str(images), checksum=None)
         used = replace(run, data=moved).resolve().data

@@ -14,7 +14,7 @@ def table(
     id: Annotated[
         str,
         Parameter(
-            help="A table, 1 to 5; 'beyond' or 'evidence' for our own; or a figure such as figure5 for its data."
+            help="A table, 1 to 5; 'beyond' or 'evidence' for ours; or a figure such as figure5 for its data."
         ),
     ],
     /,

@@ -105,7 +105,7 @@ def train_network(
     wanted = RunConfig(data or DataConfig(), network or NetworkConfig(), training or TrainingConfig())
     place = require_device(device)
     options: dict[str, Any] = {"sizes": sizes, "log": log, "stream": stream, "compiled": compiled}
-    if wanted.data.name == "folder":
+    if wanted.data.about.of_user:
         from scalechannels.report.own_images_run import train_own_images
 
         train_own_images(wanted, out, place, compare=compare, **options)

@@ -60,12 +60,7 @@ class MnistLargeScale:
         return len(self._split(split, 0)[1])
 
     def make(
-        self,
-        split: Split,
-        scale: Scale = 1.0,
-        seed: int = 0,
-        samples: int | None = None,
-        size: int = SIZE,
+        self, split: Split, scale: Scale = 1.0, seed: int = 0, samples: int | None = None, size: int = SIZE
     ) -> ImageSet:
         """A split of MNIST, at one scale, in a range or at several, whole or a balanced subset of it.
 

@@ -32,11 +32,7 @@ class InterestPoints(NamedTuple):
 
 @torch.no_grad()
 def interest_points(
-    image: Tensor,
-    *,
-    smallest: float = COARSEST,
-    largest: float | None = None,
-    threshold: float = 0.05,
+    image: Tensor, *, smallest: float = COARSEST, largest: float | None = None, threshold: float = 0.05
 ) -> InterestPoints:
     """The bright blobs of an image (1, H, W), of standard deviations from `smallest` to `largest` pixels.
 

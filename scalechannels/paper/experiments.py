@@ -7,14 +7,15 @@ the same name and exists once. Numbers of tables and figures are the paper's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from scalechannels.paper.recipes import RECIPES, SAMPLES, WRITTEN, seeded
 from scalechannels.training.config import RunConfig
-from scalechannels.training.config.options import read_toml
+from scalechannels.training.config.options import read_toml, refuse
 
 Renderer = Literal[
     "table", "ranking", "factorial", "curves", "samples", "selection", "pictures", "windows", "code"
@@ -108,7 +109,11 @@ def _each(entries: Iterable[dict[str, Any]], name: Literal["title", "label"]) ->
 
 def _read(id: str, entry: dict[str, Any]) -> Experiment:
     """The experiment of an entry in `experiments.toml`, which says what an entry is."""
-    points = [{"samples": count} for count in SAMPLES] if entry["renderer"] == "samples" else [{}]
+    kind, kinds = entry["renderer"], get_args(Renderer)
+    refuse(kind not in kinds, f"{id}: renderer must be one of {', '.join(kinds)}; got {kind!r}")
+    placed = entry.get("where") or re.fullmatch(r"(table|figure)\d+", id)
+    refuse(not placed, f"{id} needs `where`, its place: only an id such as table1 or figure5 says it")
+    points = [{"samples": count} for count in SAMPLES] if kind == "samples" else [{}]
     panels = []
     for panel in _each(entry.pop("panels", ()), "title"):
         title, shown = panel.pop("title"), tuple(panel.pop("shown", Panel.shown))

@@ -104,8 +104,7 @@ def residual(network: NetworkName, *, epochs: int = 60, **options: Any) -> RunCo
 
 def residual_cifar(network: Literal["cnn", "fovavg", "fovlse"]) -> RunConfig:
     """The same, wide. FovLSE has what won; the others have smoothed targets and averaged weights as well."""
-    whole: dict[str, Any] = {"antialias": True, "visible": 0.5, "detail": 0.5}
-    own = whole if network == "fovlse" else {}
+    own: dict[str, Any] = {"antialias": True, "visible": 0.5, "detail": 0.5} if network == "fovlse" else {}
     return residual(network, width=2, **AVERAGED, **own)
 
 

@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.paper.experiments import EXPERIMENTS, chosen
 from scalechannels.paper.results import PICTURES, RUNS, Results, read_result, store_result
 from scalechannels.training.config import NetworkName, ResolvedRun, RunConfig
@@ -122,7 +121,7 @@ def _do(
     wanted = tested(part[0])
     for run in part:
         _set_aside(folder, run.resolve(device), wanted, say)
-    single = CIFAR_SIZES if part[0].data.name == "cifar10" else MNIST_SIZES
+    single = part[0].data.about.test_sizes
     for done in fit(part, folder, device=device, sizes=(*single, *wanted), **options):
         values = read_result(done.folder / "result.json", done.config, wanted)
         store_result(results / f"{done.config.name}.json", values)

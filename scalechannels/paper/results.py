@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES, accuracies
+from scalechannels.data.sizes import accuracies
 from scalechannels.files import json_text, write_text
 from scalechannels.paper.experiments import Curve
 from scalechannels.paper.recipes import seeded
@@ -177,8 +177,7 @@ def read_result(path: Path, config: RunConfig, tested: Iterable[tuple[float, flo
         )
     if epochs != config.training.epochs:
         raise ResultError(f"{path} ends after {epochs} of {config.training.epochs} epochs")
-    sizes = CIFAR_SIZES if config.data.name == "cifar10" else MNIST_SIZES
-    untested = [size for size in (*sizes, *tested) if _key(size) not in entries]
+    untested = [size for size in (*config.data.about.test_sizes, *tested) if _key(size) not in entries]
     if untested:
         raise ResultError(f"{path} lacks the test sizes {untested}")
     if not all(0 <= accuracy <= 100 and math.isfinite(accuracy) for accuracy in accuracies):

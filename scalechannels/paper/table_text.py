@@ -12,15 +12,7 @@ from scalechannels.paper.comparisons import Comparison, comparisons, comparisons
 from scalechannels.paper.experiments import Experiment, chosen, experiment
 from scalechannels.paper.factorial import factorial_json, factorial_rows
 from scalechannels.paper.results import Results
-from scalechannels.paper.tables import (
-    Mean,
-    RankRow,
-    TableRow,
-    as_json,
-    curve_tables,
-    main_table,
-    ranking,
-)
+from scalechannels.paper.tables import Mean, RankRow, TableRow, as_json, curve_tables, main_table, ranking
 
 TextForm = Literal["text", "markdown"]
 NONE = "–"

@@ -23,7 +23,7 @@ from scalechannels.training.build import build_network, require_network
 from scalechannels.training.config import ResolvedRun, RunConfig
 from scalechannels.training.config.own_images import factors
 from scalechannels.training.config.sections import FIELD
-from scalechannels.training.datasets import default_sizes, open_data
+from scalechannels.training.datasets import open_data
 from scalechannels.training.fit import fit
 from scalechannels.training.retest import is_tested
 from scalechannels.training.runs import Run
@@ -39,9 +39,9 @@ def train_own_images(
     config: RunConfig, out: Path, device: str, *, compare: bool = True, **options: Any
 ) -> Path:
     """Train, test and report; the report's path. `options` are those of `fit`."""
-    require_network(config.network.name)
+    require_network(config.network)
     # Both runs are tested at these, whatever they were tested at before.
-    options["sizes"] = options.get("sizes") or default_sizes(config.data)
+    options["sizes"] = options.get("sizes") or config.data.about.test_sizes
     writes = int(os.environ.get("RANK", 0)) == 0  # of several processes, one speaks and writes
     say = print if writes else lambda *_, **__: None
     wanted = config.resolve(torch.device(device).type)

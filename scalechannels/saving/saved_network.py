@@ -129,14 +129,14 @@ class SavedNetwork:
                 f"--config {folder / RUN} --out {folder.parent}"
             )
         network: Any = load(folder)
-        data = _read(folder / RUN).get("data", {})
+        data, result = _read(folder / RUN).get("data", {}), _read(folder / RESULT)
         of_digits = getattr(network.backbone, "channels", 3) == 1
-        if is_run:
+        if is_run:  # results of the first edition do not say it, and shipped networks have no result
             of_digits = data.get("name") not in ("cifar10", "folder")
         about: dict[str, Any] = {
-            "classes": _read(folder / RESULT).get("classes"),
+            "classes": result.get("classes"),
             "background": None,
-            "values": "digits" if of_digits else "unit",
+            "values": result.get("values", "digits" if of_digits else "unit"),
             "reduce": data.get("reduce") or 1,
         }
         detector = _read(folder / DETECTOR)
@@ -293,12 +293,16 @@ def _rebuild(folder: Path, given: dict[str, Any], wanted: type[Any] | None = Non
             arguments[key] = given[key]
         elif isinstance(value, dict) and "class" in value:
             arguments[key] = _rebuild_part(key, value, folder)
-    try:
-        network = network_class(**arguments)
-    except TypeError as error:
-        raise ValueError(f"the config of '{folder}' does not fit {name}: {error}") from error
+    network = _made(network_class, arguments, folder)
     _load_weights(network, folder / WEIGHTS)
     return network.eval()
+
+
+def _made(part_class: Any, arguments: dict[str, Any], folder: Path) -> Any:
+    try:
+        return part_class(**arguments)
+    except TypeError as error:
+        raise ValueError(f"the config of '{folder}' does not fit {part_class.__name__}: {error}") from error
 
 
 def _rebuild_part(key: str, part: dict[str, Any], folder: Path) -> Any:
@@ -314,7 +318,7 @@ def _rebuild_part(key: str, part: dict[str, Any], folder: Path) -> Any:
         raise ValueError(
             f"the parts of '{folder}' must be poolings or among {', '.join(PARTS)}; got '{name}'"
         )
-    return part_class(**part["arguments"])
+    return _made(part_class, part.get("arguments", {}), folder)
 
 
 def _load_weights(network: nn.Module, path: Path) -> None:

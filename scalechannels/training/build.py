@@ -8,29 +8,34 @@ from typing import Any
 import torch
 from torch import nn
 
-from scalechannels.constructors import Data, paper_network, swmax
+from scalechannels.constructors import paper_network, swmax
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pooling import POOLS, MaxOverScales
 from scalechannels.saving.saved_network import Network
 from scalechannels.scales import ScaleGrid
-from scalechannels.training.config import Initialisation, NetworkName, ResolvedRun
+from scalechannels.training.config import Initialisation, NetworkConfig, ResolvedRun
+from scalechannels.training.config.options import refuse
 from scalechannels.training.config.sections import FIELD, ResolvedNetwork
 
 RESIDUAL_FEATURES = 32
 """Of the residual backbone's first convolution, at the width 1."""
 
 
-def require_network(name: NetworkName) -> None:
-    """A clear error for a name that no network has."""
-    known = (*POOLS, "swmax", "cnn")
-    if name not in known:
-        raise ValueError(f"network.name must be one of {', '.join(known)}; got {name!r}")
+def require_network(network: NetworkConfig) -> None:
+    """A clear error for a name that no network has, and for what its pooling cannot do."""
+    name, known = network.name, (*POOLS, "swmax", "cnn")
+    refuse(name not in known, f"network.name must be one of {', '.join(known)}; got {name!r}")
+    others = network.shifts > 0 or network.pretrained is not None
+    refuse(
+        others and name in POOLS and POOLS[name].of_fixed_scales,
+        f"network.shifts and network.pretrained are not for {name}, whose pooling is made for its own scales",
+    )
 
 
 def build_network(config: ResolvedRun, channels: int | None = None, classes: int = 10) -> Network:
     """The network of a resolved configuration, its weights drawn from the training's seed."""
     network = config.network
-    require_network(network.name)
+    require_network(network)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.training.seed)
         made = _build(config, channels, classes)
@@ -63,9 +68,9 @@ def tested_network(config: ResolvedRun, trained: Network) -> Network:
         from scalechannels.plain import PlainNetwork, averaged_over_scales
 
         assert isinstance(trained, PlainNetwork)
-        of_cifar: dict[str, Any] = {"window": 32, "outside": "reflect"}  # else the backbone says it
-        options = of_cifar if config.data.name == "cifar10" else {}
-        return averaged_over_scales(trained, _grid(config.network), config.data.sizes[0], **options)
+        data, sizes = config.data, _grid(config.network)
+        image, outside = data.about.image, data.about.outside
+        return averaged_over_scales(trained, sizes, data.sizes[0], window=image, outside=outside)
     if config.network.pretrained is None and not config.network.shifts:
         return trained
     backbone: Any = trained.backbone
@@ -76,10 +81,9 @@ def tested_network(config: ResolvedRun, trained: Network) -> Network:
 
 
 def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
-    network = config.network
-    if config.data.name == "folder":
+    network, data = config.network, config.data.about
+    if data.side is None:
         return _for_own_images(config, channels, classes)
-    data: Data = "cifar10" if config.data.name == "cifar10" else "mnist"
     backbone: nn.Module | None = None
     if network.backbone == "residual":
         from scalechannels.backbones.residual import ResidualBackbone
@@ -91,13 +95,17 @@ def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
 
         if backbone:
             return PlainNetwork(backbone)
-        return cnn(data=data, channels=channels, classes=classes, width=network.width)
+        return cnn(
+            data=data.backbone, image_size=data.image, channels=channels, classes=classes, width=network.width
+        )
     grid = _grid(network) if network.pretrained is None else ScaleGrid.of(network.pretrained)
     if network.name == "swmax":
         return swmax(
             grid,
             channels=channels or 1,
             classes=classes,
+            window=data.side,
+            outside=data.outside,
             norm=network.batch_norm,
             margin=network.margin or 0,
             centred=bool(network.centred),
@@ -106,7 +114,9 @@ def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
     return paper_network(
         grid,
         POOLS[network.name].over(len(grid), classes),
-        data=data,
+        data=data.backbone,
+        window=data.side,
+        outside=data.outside,
         channels=None if backbone else channels,
         classes=classes,
         antialias=network.antialias,

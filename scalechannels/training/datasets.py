@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import torch
 
 from scalechannels.data.image_set import ImageSet, Scale, drawn_scales
-from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
-from scalechannels.training.config import DataConfig
+from scalechannels.training.config import DataConfig, DataName
 from scalechannels.training.config.sections import STROKES
 
 EvaluationSplit = Literal["validation", "test"]
@@ -21,8 +21,8 @@ STROKES_TEST = 2_000
 class DataSets(Protocol):
     """A source of one training set and of test sets at any size."""
 
+    config: DataConfig
     classes: tuple[str, ...]
-    test_sizes: tuple[float, ...]
 
     def training(self, draw: int = 0) -> ImageSet:
         """The training set; where its sizes are drawn, another `draw` has others."""
@@ -35,7 +35,6 @@ class StrokesData:
     """Built-in digits: no download, exact at every size."""
 
     classes: tuple[str, ...] = tuple(str(digit) for digit in range(10))
-    test_sizes: tuple[float, ...] = MNIST_SIZES
 
     def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:
         self.config, self.device = config, device
@@ -47,11 +46,7 @@ class StrokesData:
         return self._make(STROKES_TEST, size, split)
 
     def _make(
-        self,
-        count: int,
-        scale: Scale,
-        split: Literal["train", "validation", "test"],
-        draw: int = 0,
+        self, count: int, scale: Scale, split: Literal["train", "validation", "test"], draw: int = 0
     ) -> ImageSet:
         from scalechannels.data.strokes import strokes
 
@@ -66,7 +61,6 @@ class MnistData:
     """MNIST Large Scale."""
 
     classes: tuple[str, ...] = tuple(str(digit) for digit in range(10))
-    test_sizes: tuple[float, ...] = MNIST_SIZES
 
     def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:
         from scalechannels.data.mnist_large_scale import MnistLargeScale
@@ -83,8 +77,6 @@ class MnistData:
 
 class CifarData:
     """CIFAR-10, rescaled for testing and, where other sizes are asked for, for training."""
-
-    test_sizes: tuple[float, ...] = CIFAR_SIZES
 
     def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:
         from scalechannels.data.rescaled_cifar10 import CLASSES, RescaledCifar10
@@ -103,24 +95,23 @@ class CifarData:
         return self.maker.make(split, size, hold_out=self.config.hold_out)
 
 
-def _kind(config: DataConfig) -> Any:
-    if config.name == "folder":
-        from scalechannels.training.own_images import FolderData
+def _folder(config: DataConfig, device: torch.device, root: Path | None) -> DataSets:
+    from scalechannels.training.own_images import FolderData
 
-        return FolderData
-    return {"strokes": StrokesData, "mnist": MnistData, "cifar10": CifarData}[config.name]
+    return FolderData(config, device, root)
+
+
+OPENED: dict[DataName, Callable[[DataConfig, torch.device, Path | None], DataSets]] = {
+    "strokes": StrokesData,
+    "mnist": MnistData,
+    "cifar10": CifarData,
+    "folder": _folder,
+}
 
 
 def open_data(config: DataConfig, device: torch.device | str = "cpu", root: Path | None = None) -> DataSets:
     """The data sets of a configuration, made on the device; `root` is where downloads are looked for."""
-    made: DataSets = _kind(config)(config, torch.device(device), root)
-    return made
-
-
-def default_sizes(config: DataConfig) -> tuple[float, ...]:
-    """The sizes that a data set is tested at where none are given, without reading its files."""
-    sizes: tuple[float, ...] = _kind(config).test_sizes
-    return sizes
+    return OPENED[config.name](config, torch.device(device), root)
 
 
 def require_labels(labels: torch.Tensor, classes: int) -> None:

@@ -86,7 +86,7 @@ def evaluation(
     sizes: Sequence[Size] | None,
 ) -> dict[str, Any]:
     """What a run's result says of the network, which lies on the device, at these sizes or the data's own."""
-    asked: Sequence[Size] = data.test_sizes if sizes is None else sizes
+    asked: Sequence[Size] = data.config.about.test_sizes if sizes is None else sizes
     with Progress(f"evaluating {name}", True) as progress:
         results = evaluate(
             network,

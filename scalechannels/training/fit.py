@@ -52,7 +52,7 @@ def fit(
     """
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     for config in configs:
-        require_network(config.network.name)
+        require_network(config.network)
     resolved = [config.resolve(device.type) for config in configs]
     if log:
         tensorboard_writer()  # where it is missing, fail before any work

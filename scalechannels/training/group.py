@@ -16,11 +16,7 @@ from scalechannels.data.image_set import ImageSet
 from scalechannels.training import stacking
 from scalechannels.training.build import build_network, tested_network
 from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, open_data, require_labels
-from scalechannels.training.distributed import (
-    Processes,
-    with_global_batch_norm,
-    without_global_batch_norm,
-)
+from scalechannels.training.distributed import Processes, with_global_batch_norm, without_global_batch_norm
 from scalechannels.training.evaluate import evaluation
 from scalechannels.training.inputs import Alone, Inputs, changes_images, require_no_augmentation
 from scalechannels.training.progress import Progress, log_entry
@@ -246,6 +242,7 @@ class Group:
             "name": run.config.name,
             "config": run.config.as_dict(),
             "classes": list(self.data[self.data_of[learner]].classes),
+            "values": run.config.data.about.values,
             "parameters": sum(parameter.numel() for parameter in self.networks[learner].parameters()),
             "environment": {**environment(self.device), "processes": self.processes.count},
             "seconds": seconds,

@@ -24,8 +24,6 @@ from scalechannels.sampling import Foveate
 from scalechannels.saving.saved_network import Network
 from scalechannels.training.config import ResolvedRun, RunConfig
 
-DIGIT = 28
-"""The side of the square that holds a digit of size 1, in pixels."""
 MEMORY_SHARE = 0.5
 """Windows may fill this share of the free memory; beyond it, images are foveated in every step."""
 
@@ -128,8 +126,7 @@ class Inputs:
         """The side of the square that holds each image's object, in pixels (D, N)."""
         data = self.configs[0].data
         scales = filled_up([made.scales for made in self._seen(sets)])  # (D, N)
-        side = sets[0].images.shape[2] if data.name == "cifar10" else DIGIT
-        return ((data.own.object_pixels if data.name == "folder" else side) * scales).float()
+        return ((data.about.side or data.own.object_pixels) * scales).float()
 
     def _visible(self) -> nn.Module | None:
         visible = [config.training.visible for config in self.configs]
@@ -152,8 +149,7 @@ class Inputs:
             return None
         from scalechannels.training.augment.detail import Detail, ImageDetail
 
-        # Digits are blurred in proportion to their size.
-        smooth = self.configs[0].data.name in ("strokes", "mnist")
+        smooth = self.configs[0].data.about.smooth
         if not self.foveates:
             return ImageDetail(sets[0].images.shape[2], detail, smooth=smooth)
         foveates = [self.foveates[way] for way in self.of_run]
@@ -165,7 +161,7 @@ class Inputs:
         training, foveate = self.configs[0].training, self.foveates[0] if self.foveates else None
         return FlipsAndCrops(
             foveate,
-            outside="reflect" if self.configs[0].data.name == "cifar10" else "border",
+            outside=self.configs[0].data.about.outside,
             flips=training.flips,
             crops=training.crops,
             visible=training.visible,
@@ -196,9 +192,9 @@ class Alone(nn.Module):
 
 def changes_images(config: RunConfig) -> bool:
     """Whether each step changes the images themselves, so that they and not windows lie in memory."""
-    training, data = config.training, config.data.name
-    whole = config.network.name in ("cnn", "swmax") and data != "folder"  # there it has a window
-    cropped = training.visible < 1 and (whole or data == "cifar10")
+    training, data = config.training, config.data.about
+    whole = config.network.name in ("cnn", "swmax") and not data.of_user  # there it has a window
+    cropped = training.visible < 1 and (whole or data.filled)
     return training.flips or training.crops > 0 or cropped or (whole and training.detail < 1)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from scalechannels.data.folder import ImageFolder
 from scalechannels.data.frames import reduced, simulated
-from scalechannels.data.image_set import ImageSet, drawn_scales
+from scalechannels.data.image_set import ImageSet, Scale, drawn_scales
 from scalechannels.data.sizes import OWN_SIZES
 from scalechannels.training.config import DataConfig
 from scalechannels.training.config.own_images import MEMORY, open_folder, require_checksum
@@ -23,8 +23,6 @@ class FolderData:
     The images that are not trained on serve as validation and as test: a folder has no third part. No choice
     is made by them here, so a first result on them is fair; a choice that you make by them is not.
     """
-
-    test_sizes: tuple[float, ...] = OWN_SIZES
 
     def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:
         own = config.own
@@ -50,7 +48,7 @@ class FolderData:
         frames = [simulated(image, size, side) for image, size in zip(images, sizes.tolist(), strict=True)]
         return self._set(torch.stack(frames), torch.tensor(self.learnt.labels), sizes)
 
-    def testing(self, size: float | tuple[float, float], split: str) -> ImageSet:
+    def testing(self, size: Scale, split: str) -> ImageSet:
         """The images that are not trained on, at `size` times their own. Very many are thinned out."""
         if isinstance(size, tuple):
             raise ValueError(f"own images are tested at single sizes, got the range {size}")

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from scalechannels.training.datasets import EvaluationSplit, Size, default_sizes, open_data
+from scalechannels.training.datasets import EvaluationSplit, Size, open_data
 from scalechannels.training.evaluate import evaluation
 from scalechannels.training.runs import RESULT, Run, environment
 from scalechannels.training.stacking import searched
@@ -27,7 +27,7 @@ def is_tested(run: Run, split: EvaluationSplit, sizes: Sequence[Size] | None) ->
     tested_split, tested = run.tested_on
     if tested_split != split:
         return False
-    asked = default_sizes(run.config.data) if sizes is None else sizes
+    asked = run.config.data.about.test_sizes if sizes is None else sizes
     return {_key(size) for size in asked} <= {_key(size) for size in tested}
 
 
@@ -43,7 +43,7 @@ def retest(
     from scalechannels.saving.saved_network import load
 
     result = run.result()
-    asked: tuple[Size, ...] = default_sizes(run.config.data) if sizes is None else tuple(sizes)
+    asked: tuple[Size, ...] = run.config.data.about.test_sizes if sizes is None else tuple(sizes)
     try:
         network: Any = load(run.folder).to(device).eval()
     except (OSError, ValueError) as error:

@@ -18,12 +18,7 @@ class StreamTrainer(Trainer):
     """Trains one run on a torch Dataset of (image, label), in the same order as resident data would be."""
 
     def __init__(
-        self,
-        model: nn.Module,
-        dataset: Dataset[tuple[Tensor, ...]],
-        *,
-        device: torch.device,
-        **options: Any,
+        self, model: nn.Module, dataset: Dataset[tuple[Tensor, ...]], *, device: torch.device, **options: Any
     ) -> None:
         nothing = torch.empty(1, 0, device=device)
         super().__init__(model, nothing, nothing, [0], **options)

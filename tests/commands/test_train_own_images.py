@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from PIL import Image
 from scalechannels import ScaleGrid
 from scalechannels.report.own_images import verdict
 from scalechannels.training.config import RunConfig
+from scalechannels.training.config.sections import DATA_SETS
 
 FEW = ("--training.epochs", 1, "--network.low", 0.5, "--network.high", 2, "--network.ratio", 2)
 
@@ -91,7 +93,7 @@ def test_train_report_and_predict_on_colour_images(here: Path, capsys: pytest.Ca
 def test_runs_that_were_tested_at_other_sizes_are_tested_anew(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scalechannels.training.own_images.FolderData.test_sizes", (0.5, 1.0))
+    monkeypatch.setitem(DATA_SETS, "folder", replace(DATA_SETS["folder"], test_sizes=(0.5, 1.0)))
     photos(here / "photos")
     words = ("train", "--data", "photos", *FEW)
     assert run(*words, "--no-compare", "--sizes", 1) == 0

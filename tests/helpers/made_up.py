@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.paper.comparisons import Size
 from scalechannels.paper.recipes import seeded
 from scalechannels.paper.results import Result
@@ -34,7 +33,7 @@ def made_up(
     assert resolved.network.low is not None
     assert resolved.network.high is not None
     grid = ScaleGrid(resolved.network.low, resolved.network.high, ratio=resolved.network.ratio)
-    sizes = CIFAR_SIZES if config.data.name == "cifar10" else MNIST_SIZES
+    sizes = config.data.about.test_sizes
     entries: list[dict[str, Any]] = []
     for size in sizes:
         shares = [selection(size, scale) for scale in grid]

@@ -25,7 +25,7 @@ def test_experiments_need_neither_torch_nor_the_command_line() -> None:
 
 
 def entry(**panel: Any) -> dict[str, Any]:
-    return {"title": "Made up", "renderer": "curves", "panels": [panel]}
+    return {"title": "Made up", "renderer": "curves", "where": "nowhere", "panels": [panel]}
 
 
 def test_a_list_stands_for_several_and_names_are_filled_in() -> None:
@@ -61,3 +61,22 @@ def test_an_entry_with_a_mistake_is_refused() -> None:
         _read("made-up", entry(title="", curves=[{**curve, "recipe": "mnits"}]))
     with pytest.raises(TypeError, match="captoin"):
         _read("made-up", {**entry(title="", curves=[curve]), "captoin": ""})
+
+
+@pytest.mark.parametrize(
+    ("id", "change", "says"),
+    [
+        ("figure99", {"renderer": "curve"}, "figure99: renderer must be one of table, .*; got 'curve'"),
+        ("made-up", {"where": ""}, "made-up needs `where`"),
+        ("figure-five", {"where": ""}, "figure-five needs `where`"),
+    ],
+)
+def test_an_entry_that_cannot_be_shown_is_refused_when_it_is_read(id: str, change, says: str) -> None:
+    made = entry(title="", recipe="mnist", network="cnn", curves=[{"label": "", "train": "tr1"}])
+    with pytest.raises(ValueError, match=says):
+        _read(id, made | change)
+
+
+def test_a_number_says_where_it_stands() -> None:
+    made = entry(title="", recipe="mnist", network="cnn", curves=[{"label": "", "train": "tr1"}])
+    assert _read("figure99", made | {"where": ""}).place == "Figure 99"

@@ -75,6 +75,7 @@ def test_it_is_saved_and_loaded_and_not_stacked(norm, tmp_path: Path) -> None:
         assert torch.allclose(scalechannels.load(tmp_path)(images), network(images), atol=1e-5)
     assert not can_stack(network)
     assert can_stack(swmax(GRID))
+    assert not can_stack(swmax(GRID, outside="reflect"))  # a canvas repeats the border
 
 
 def test_a_norm_that_does_not_fit_is_refused() -> None:
@@ -87,7 +88,7 @@ def test_a_norm_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="batch_norm is only for swmax"):
         NetworkConfig("fovmax", batch_norm="joint")
     with pytest.raises(ValueError, match=r"pretrained needs a pooling without weights"):
-        NetworkConfig("fovconc", pretrained=2.0)
+        NetworkConfig("cnn", pretrained=2.0)
     with pytest.raises(ValueError, match="pretrained must be a positive"):
         NetworkConfig("fovmax", pretrained=-1.0)
 

@@ -1,7 +1,8 @@
 """What the first edition saved still loads and says the same.
 
 `first_edition/` was written by commit 19eb71c: a small network of every kind by `save_pretrained`, an ONNX
-file, and in `said.json` what each of them said about the pictures below.
+file, and in `said.json` what each of them said about the pictures below. The weights of `TELLING` were drawn
+again, since they had answered the same for every image and in every channel.
 """
 
 import json
@@ -17,6 +18,7 @@ from scalechannels import DenseNetwork, selected_scale
 
 FOLDER = Path(__file__).parent / "first_edition"
 SAID = json.loads((FOLDER / "said.json").read_text(encoding="utf-8"))
+TELLING = ("fovmax", "fovlse-shifts", "mean-probability", "swmax-each", "swmax-plain", "own-images")
 
 
 def pictures(channels: int, height: int, width: int) -> Tensor:
@@ -33,11 +35,20 @@ def load(name: str) -> Any:
     return scalechannels.load(FOLDER / name, **given).float()
 
 
+@pytest.mark.parametrize("name", TELLING)
+def test_what_was_said_depends_on_the_image_and_the_channel(name: str) -> None:
+    """Else nothing here could notice another sampling or pooling."""
+    (one, other), channels = torch.tensor(SAID[name]["logits"]), torch.tensor(SAID[name]["channel_logits"])
+    assert (one - other).abs().max() > 0.1
+    assert (channels[:, 1:] - channels[:, :-1]).abs().amax(2).min() > 0.1
+
+
 @pytest.mark.parametrize("name", SAID)
 def test_a_saved_network_says_what_it_said(name: str) -> None:
     said, network = SAID[name], load(name)
     images = pictures(*said["shape"])
-    near = {"rtol": 1e-6, "atol": 1e-6}
+    within = 1e-5 if name in TELLING else 1e-6  # larger logits, of which the order of summation shows
+    near = {"rtol": within, "atol": within}
     for grad in (True, False):
         with torch.set_grad_enabled(grad):
             torch.testing.assert_close(network(images), torch.tensor(said["logits"]), **near)

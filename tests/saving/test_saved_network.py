@@ -267,6 +267,12 @@ def test_a_config_whose_arguments_are_lost_or_foreign_is_named(saved: Path):
         scalechannels.load(saved)
 
 
+def test_a_part_whose_arguments_do_not_fit_it_is_named(saved: Path):
+    edited(saved, lambda config: config["arguments"]["pool"].update(arguments={"shape": 3}))
+    with pytest.raises(ValueError, match=r"config of .* does not fit \w+OverScales: .*"):
+        scalechannels.load(saved)
+
+
 def test_an_unknown_part_in_the_config_is_named(saved: Path):
     edited(saved, lambda config: config["arguments"]["pool"].update({"class": "MedianOverScales"}))
     with pytest.raises(ValueError, match=r"must be poolings or among ScaleGrid, .*; got 'MedianOverScales'"):

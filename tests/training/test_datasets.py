@@ -20,7 +20,7 @@ def test_digits_have_the_size_that_was_asked_for() -> None:
     assert torch.equal(training.scales, torch.full((40,), 2.0, dtype=torch.float64))
     assert torch.bincount(training.labels).tolist() == [4] * 10
     assert len(data.classes) == 10
-    assert data.test_sizes == MNIST_SIZES
+    assert data.config.about.test_sizes == MNIST_SIZES
 
 
 def test_a_range_is_log_uniform_and_stays_inside() -> None:
@@ -69,7 +69,7 @@ def test_mnist_is_made_by_its_recipe(monkeypatch) -> None:
     assert torch.equal(data.training().images, made.images)
     made = expected.make("validation", 4.0, 1)
     assert torch.equal(data.testing(4.0, "validation").images, made.images)
-    assert data.test_sizes == MNIST_SIZES
+    assert data.config.about.test_sizes == MNIST_SIZES
 
 
 def test_cifar_is_tested_at_its_own_sizes(monkeypatch) -> None:
@@ -84,7 +84,7 @@ def test_cifar_is_tested_at_its_own_sizes(monkeypatch) -> None:
     data = open_data(DataConfig("cifar10"))
     assert data.training().images.shape == (20, 3, 32, 32)
     assert data.testing(2.0, "test").scales.tolist() == [2.0] * 20
-    assert (data.test_sizes, len(data.classes)) == (CIFAR_SIZES, 10)
+    assert (data.config.about.test_sizes, len(data.classes)) == (CIFAR_SIZES, 10)
     with pytest.raises(ValueError, match="single sizes"):
         data.testing((1.0, 2.0), "test")
     rescaled_sets = open_data(DataConfig("cifar10", (0.5, 2.0), redraw=True))

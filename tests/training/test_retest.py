@@ -1,10 +1,12 @@
 """Runs that are done and were tested on other sizes or another split: tested anew, not trained again."""
 
+from dataclasses import replace
+
 import pytest
 from helpers.tiny_runs import SIZES, assert_same, tiny, trained, weights
 
-from scalechannels.training import datasets
 from scalechannels.training import fit as fit_module
+from scalechannels.training.config.sections import DATA_SETS
 from scalechannels.training.fit import fit
 from scalechannels.training.sweep import RunsFailedError, sweep
 
@@ -45,7 +47,7 @@ def test_some_of_the_sizes_that_were_tested_are_not_tested_anew(tmp_path) -> Non
 
 
 def test_without_sizes_a_done_run_has_those_of_its_data_and_keeps_further_ones(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(datasets.StrokesData, "test_sizes", (0.5, 1.0))
+    monkeypatch.setitem(DATA_SETS, "strokes", replace(DATA_SETS["strokes"], test_sizes=(0.5, 1.0)))
     run = trained(tiny("fovlse", samples=20, epochs=1), tmp_path)  # at 1 and 2
     again = {"device": "cpu", "together": False}
     fit([run.config], tmp_path, **again)

@@ -12,7 +12,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.files import atomic_path
 from scalechannels.paper.experiments import EXPERIMENTS, Curve, Experiment, Panel, experiment
 from scalechannels.paper.figures.images import IMAGES
@@ -101,10 +100,9 @@ def _arranged(results: Results, one: Experiment, places: Sequence[int], across: 
 
 
 def _image(one: Experiment, results: Results) -> Figure:
-    file, drawn = IMAGES[one.id]
-    path = results.folder.parent / PICTURES / file
+    path = results.folder.parent / PICTURES / IMAGES[one.id].file
     if path.exists():
-        return drawn(path)
+        return IMAGES[one.id].draw(path)
     figure = blank(6.0, 1.5)
     figure.text(0.5, 0.5, f"not made yet: scalechannels reproduce {one.id}", color=SOFT, ha="center")
     return figure
@@ -120,14 +118,12 @@ def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> 
         axes.minorticks_off()
         axes.set_xlim(counts[0] / 1.2, counts[-1] * 1.2)
         bare(axes, labelsize=9)
-    elif panel.curves[0].configs[0].data.name == "cifar10":
-        across = "scale factor of the test images"
-        size_axis(axes, CIFAR_SIZES)
-        axes.set_xlim(0.47, 2.13)
     else:
-        across = "size of the test digits"
-        size_axis(axes, MNIST_SIZES)
-        axes.set_xlim(0.45, 8.9)
+        data = panel.curves[0].configs[0].data.about
+        across = "size of the test digits" if data.values == "digits" else "scale factor of the test images"
+        size_axis(axes, data.test_sizes)
+        low, *_, high = data.test_sizes
+        axes.set_xlim(low / (high / low) ** 0.04, high * (high / low) ** 0.04)
     named(axes, across, "accuracy (%)")
     low, high = panel.shown
     axes.set_ylim(low - 0.02 * (high - low), high + 0.02 * (high - low))

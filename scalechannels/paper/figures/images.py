@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.files import atomic_path, write_text
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import Tensor
 
-MNIST_FILE, CIFAR_FILE, CODE_FILE = "mnist.png", "cifar10.png", "code.json"
 DIGIT = 1
 """Which test digit is shown: the second one, a 2, as in the paper's illustration."""
 CIFAR_SHOWN = ("frog", "truck")
@@ -42,18 +41,21 @@ def make_pictures(
     say: Callable[[str], None],
 ) -> None:
     """Make what these experiments show and is not there yet."""
+    for experiment in experiments:
+        if experiment.id not in IMAGES or (path := folder / IMAGES[experiment.id].file).exists():
+            continue
+        IMAGES[experiment.id].make(path, options, experiment, runs, device)
+        say(f"  {path}")
+
+
+def write_digits(path: Path, options: dict[str, Any], *_: Any) -> None:
     from scalechannels.data.pictures import as_shown
 
-    for experiment in experiments:
-        if experiment.id not in IMAGES or (path := folder / IMAGES[experiment.id][0]).exists():
-            continue
-        if path.name == MNIST_FILE:
-            write_strip(path, as_shown(mnist_samples(options.get("root"))))
-        elif path.name == CIFAR_FILE:
-            write_strip(path, cifar_samples(options.get("root")))
-        else:
-            write_code(path, experiment, runs, device, options)
-        say(f"  {path}")
+    write_strip(path, as_shown(mnist_samples(options.get("root"))))
+
+
+def write_photos(path: Path, options: dict[str, Any], *_: Any) -> None:
+    write_strip(path, cifar_samples(options.get("root")))
 
 
 def mnist_samples(root: Path | None) -> Tensor:
@@ -98,7 +100,7 @@ def read_strip(path: Path, side: int) -> Tensor:
     return pixels.unfold(1, side, side).unfold(2, side, side).movedim(0, 2)
 
 
-def write_code(path: Path, experiment: Experiment, runs: Path, device: str, options: dict[str, Any]) -> None:
+def write_code(path: Path, options: dict[str, Any], experiment: Experiment, runs: Path, device: str) -> None:
     """Every channel's logits of one digit at several sizes, by the experiment's network."""
     import torch
 
@@ -192,10 +194,20 @@ def code_figure(path: Path) -> Figure:
     return figure
 
 
-IMAGES: dict[str, tuple[str, Callable[[Path], Figure]]] = {
-    "figure2": (MNIST_FILE, windows_figure),
-    "figure3": (CODE_FILE, code_figure),
-    "figure4": (MNIST_FILE, partial(sizes_figure, side=112, height=2.5)),
-    "figure14": (CIFAR_FILE, partial(sizes_figure, side=32, height=2.3, interpolation="nearest")),
+class Image(NamedTuple):
+    """A figure of images: the file that it is drawn from, what makes this file, and what draws the figure."""
+
+    file: str
+    make: Callable[[Path, dict[str, Any], Experiment, Path, str], None]
+    draw: Callable[[Path], Figure]
+
+
+IMAGES = {
+    "figure2": Image("mnist.png", write_digits, windows_figure),
+    "figure3": Image("code.json", write_code, code_figure),
+    "figure4": Image("mnist.png", write_digits, partial(sizes_figure, side=112, height=2.5)),
+    "figure14": Image(
+        "cifar10.png", write_photos, partial(sizes_figure, side=32, height=2.3, interpolation="nearest")
+    ),
 }
-"""The file that each of these figures is drawn from, and what draws it."""
+"""The figures of images by their ids."""

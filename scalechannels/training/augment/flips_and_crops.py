@@ -47,7 +47,7 @@ class FlipsAndCrops(nn.Module):
         frames: Tensor | None = None,
     ) -> None:
         super().__init__()
-        if outside == "constant" or (foveate is not None and foveate.outside != outside):
+        if outside not in ("border", "reflect") or (foveate is not None and foveate.outside != outside):
             raise ValueError(
                 f"canvases continue the image as windows do, by its border or its reflection; got "
                 f"outside={outside!r}" + (f" for windows with {foveate.outside!r}" if foveate else "")

@@ -18,7 +18,6 @@ from typing_extensions import Self
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.config.options import changed, filled, from_dict, read_toml, refuse, to_toml
 from scalechannels.training.config.sections import (
-    STROKES,
     DataConfig,
     NetworkConfig,
     NetworkName,
@@ -38,41 +37,38 @@ class RunConfig:
 
     def resolve(self, device: str = "cpu") -> ResolvedRun:
         """The same run with the recipe in place of every None; own images are read for that."""
-        data, network, training = self.data, self.network, self.training
+        data, network, training, about = self.data, self.network, self.training, self.data.about
         self._require_combination()
-        own, cifar = data.name == "folder", data.name == "cifar10"
-        if own:
+        if about.of_user:
             from scalechannels.training.config.own_images import chosen_from_images
 
             data, network, training = chosen_from_images(data, network, training)
-        if data.name == "strokes":
-            data = filled(DataConfig, data, samples=STROKES)
+        data = filled(DataConfig, data, samples=about.samples)
         sliding = {"margin": 8, "centred": True, "drop_features": True} if network.name == "swmax" else {}
         resolved = filled(
             ResolvedNetwork,
             network,
             low=0.5,
-            high=2.0 if cifar else 8.0,
-            dropout=0.0 if cifar else 0.15,
-            initialisation="glorot" if network.name == "fovconc" and not own else None,
+            high=about.high,
+            dropout=about.dropout,
+            initialisation="glorot" if network.name == "fovconc" and not about.of_user else None,
             **sliding,
         )
         low, high = resolved.low, resolved.high
         refuse(low > high, f"network.low must not exceed network.high; got {low:g} and {high:g}")
         ScaleGrid(low, high, ratio=resolved.ratio)  # an impossible one fails before any work
-        schedule = training.schedule or ("cosine" if cifar or own else "step")
-        until_floor = training.epochs if own else 75
+        schedule = training.schedule or about.schedule
         return ResolvedRun(
             data,
             resolved,
             filled(
                 ResolvedTraining,
                 training,
-                epochs=103 if cifar else 20,
-                batch=256 if cifar else 16,
-                rate=1e-3 if cifar else 3e-4 if network.name == "swmax" else 3e-3,
+                epochs=about.epochs,
+                batch=about.batch,
+                rate=3e-4 if network.name == "swmax" else about.rate,
                 schedule=schedule,
-                period=2 if schedule == "step" else until_floor,
+                period=2 if schedule == "step" else about.period or training.epochs or about.epochs,
                 precision="bfloat16" if device.startswith("cuda") else "float32",
                 average_corrected=training.average > 0,
             ),
@@ -81,29 +77,30 @@ class RunConfig:
     def _require_combination(self) -> None:
         """An error for options that would do nothing, or the wrong thing, together."""
         data, network, training, name = self.data, self.network, self.training, self.network.name
-        own, cifar = data.name == "folder", data.name == "cifar10"
+        about = data.about
         refuse(
             training.jitter > 0
-            and (cifar or name in ("cnn", "swmax") or training.flips or training.crops > 0),
+            and (about.filled or name in ("cnn", "swmax") or training.flips or training.crops > 0),
             "training.jitter works only with foveated networks, not with cifar10, and not together with "
             "training.flips or training.crops; use training.crops instead",
         )
-        if cifar:
-            refuse(
-                name == "swmax",
-                "swmax searches for small objects in large images; CIFAR-10 has none. Choose another network",
-            )
+        refuse(
+            about.filled and name == "swmax",
+            f"swmax searches for small objects in large images; {about.title} has none. "
+            "Choose another network",
+        )
+        if about.backbone == "cifar10":
             if network.backbone == "paper":
                 refuse(network.width > 1, "network.width is not for the paper's backbone of CIFAR-10")
                 refuse(bool(network.dropout), "network.dropout is not for the paper's backbone of CIFAR-10")
         else:
+            given = "your own images" if about.of_user else data.name
             refuse(
                 network.backbone != "paper",
-                f"network.backbone {network.backbone} works only with cifar10; got "
-                f"{'your own images' if own else data.name}. In your own training loop you can use it: "
-                "fovlse(grid, backbone=ResidualBackbone(…))",
+                f"network.backbone {network.backbone} works only with cifar10; got {given}. In your own "
+                "training loop you can use it: fovlse(grid, backbone=ResidualBackbone(…))",
             )
-        if own:
+        if about.of_user:
             single = network.pretrained is not None
             refuse(name == "swmax", "your own images need a foveated network or cnn; got network.name swmax")
             refuse(single, "network.pretrained does not apply to your own images; remove it")

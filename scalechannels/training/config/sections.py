@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
-from scalechannels.data.sizes import CIFAR_SIZES
+from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES, OWN_SIZES
 from scalechannels.training.config.options import (
     Count,
     NotNegative,
@@ -48,6 +48,84 @@ NEXT_DRAW = 1_000_003
 """From the seed of one drawing of sizes to that of the next."""
 STROKES = 10_000
 """Built-in digits to train on, where no number is given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSet:
+    """What a data set is, whatever is asked of it. The defaults are the paper's recipe for MNIST."""
+
+    title: str
+    test_sizes: tuple[float, ...]
+    """The sizes that it is tested at, where none are given."""
+    sizes: tuple[float, float] = (0.0, math.inf)
+    """The smallest and the largest size that it can have."""
+    side: int | None = 28
+    """Of the square that holds an object of size 1, and of a window, in pixels; your own images say it."""
+    image: int = 112
+    """The side of an image in pixels."""
+    values: Literal["digits", "unit"] = "digits"
+    """The range of its values: −0.76 to 0.76, or 0 to 1."""
+    outside: Literal["border", "reflect"] = "border"
+    """What continues an image beyond its edge."""
+    smooth: bool = False
+    """Its objects are smoothed in proportion to their size."""
+    takes: tuple[Literal["samples", "redrawn samples", "hold_out"], ...] = ()
+    """Which options it has beside those of all: some of its images, these redrawn, a part for validation."""
+    samples: int | None = None
+    """How many images are trained on, where no number is given; None: all."""
+    backbone: Literal["mnist", "cifar10"] = "mnist"
+    """Whose backbone of the paper it has."""
+    high: float = 8.0
+    dropout: float = 0.15
+    epochs: int = 20
+    batch: int = 16
+    rate: float = 3e-3
+    schedule: Schedule = "step"
+    period: int | None = 75
+    """Epochs until a cosine reaches the floor; None: all."""
+
+    @property
+    def of_user(self) -> bool:
+        """Whether it is a folder of your own images."""
+        return self.side is None
+
+    @property
+    def filled(self) -> bool:
+        """Whether its objects fill their images, so that there is nothing to search."""
+        return self.side == self.image
+
+
+DATA_SETS: dict[DataName, DataSet] = {
+    "strokes": DataSet(
+        title="The built-in digits",
+        test_sizes=MNIST_SIZES,
+        smooth=True,
+        takes=("samples", "redrawn samples"),
+        samples=STROKES,
+    ),
+    "mnist": DataSet(title="MNIST Large Scale", test_sizes=MNIST_SIZES, smooth=True, takes=("samples",)),
+    "cifar10": DataSet(
+        title="CIFAR-10",
+        test_sizes=CIFAR_SIZES,
+        sizes=(CIFAR_SIZES[0], CIFAR_SIZES[-1]),
+        side=32,
+        image=32,
+        values="unit",
+        outside="reflect",
+        takes=("hold_out",),
+        backbone="cifar10",
+        high=2.0,
+        dropout=0.0,
+        epochs=103,
+        batch=256,
+        rate=1e-3,
+        schedule="cosine",
+    ),
+    "folder": DataSet(
+        title="A folder", test_sizes=OWN_SIZES, side=None, values="unit", schedule="cosine", period=None
+    ),
+}
+"""Everything that a data set is, but for its images: `training/datasets.py` opens these."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +188,8 @@ class DataConfig:
     def __post_init__(self) -> None:
         require_values("data", self)
         name, sizes, samples = self.name, self.sizes, self.samples
-        if name == "folder":
+        title, takes, (low, high) = self.about.title, self.about.takes, self.about.sizes
+        if self.about.of_user:
             self._check_own_images()
         refuse(not sizes, "data.sizes must be one size or more; got none")
         rising = all(low < high for low, high in pairwise(sizes))
@@ -120,19 +199,18 @@ class DataConfig:
         # An option that would have no effect is an error: the run's name would promise what it does not do.
         refuse(self.redraw and len(sizes) == 1, f"data.redraw needs two or more data.sizes; got {sizes}")
         refuse(
-            self.redraw and name == "mnist" and samples is not None,
-            "data.redraw cannot be combined with data.samples for mnist",
+            self.redraw and samples is not None and "redrawn samples" not in takes,
+            f"data.redraw cannot be combined with data.samples for {name}",
         )
-        if name == "cifar10":
-            low, high = CIFAR_SIZES[0], CIFAR_SIZES[-1]
-            within = all(low <= size <= high for size in sizes)
-            refuse(not within, f"CIFAR-10 has sizes from {low:g} to {high:g}; got data.sizes = {sizes}")
-            refuse(samples is not None, f"CIFAR-10 takes all of its images; got data.samples = {samples}")
-        else:
-            refuse(self.hold_out, f"data.hold_out works only with cifar10; {name} has validation images")
-        both = self.folder is not None and name != "folder"
+        within = all(low <= size <= high for size in sizes)
+        refuse(not within, f"{title} has sizes from {low:g} to {high:g}; got data.sizes = {sizes}")
+        every = samples is not None and "samples" not in takes
+        refuse(every, f"{title} takes all of its images; got data.samples = {samples}")
+        held = self.hold_out and "hold_out" not in takes
+        refuse(held, f"data.hold_out works only with cifar10; {name} has validation images")
+        both = self.folder is not None and not self.about.of_user
         refuse(both, f"--data FOLDER cannot be combined with --data.name {name}; remove one of them")
-        for option in OF_OWN_IMAGES if name != "folder" else ():
+        for option in () if self.about.of_user else OF_OWN_IMAGES:
             said, given = option_name("data", option), getattr(self, option) not in (None, False)
             refuse(given, f"{said} is only for your own images, not for {name}: add --data FOLDER")
 
@@ -152,6 +230,11 @@ class DataConfig:
             f"--pixel-size and --deploy-pixel-sizes must be given together; got only {alone}",
         )
         refuse(deployed == (), "--deploy-pixel-sizes must be one size or more; got none")
+
+    @property
+    def about(self) -> DataSet:
+        """What the data set is."""
+        return DATA_SETS[self.name]
 
     @property
     def scale(self) -> float | tuple[float, ...]:
@@ -221,7 +304,7 @@ class NetworkConfig:
             f"network.antialias and network.blur work only with foveated networks; got {name}",
         )
         refuse(
-            self.shifts > 0 and name in ("fovconc", "swmax", "cnn"),
+            self.shifts > 0 and name in ("swmax", "cnn"),
             f"network.shifts must be 0 for fovconc, swmax and cnn; got {self.shifts}",
         )
         refuse(self.width > 1 and name == "swmax", f"network.width must be 1 for swmax; got {self.width}")
@@ -232,7 +315,7 @@ class NetworkConfig:
         refuse(norm and not sliding, f"network.batch_norm works only with swmax; got {name}")
         refuse(norm and alone, "network.batch_norm cannot be combined with network.pretrained; remove one")
         refuse(
-            self.pretrained is not None and name in ("fovconc", "cnn"),
+            self.pretrained is not None and name == "cnn",
             "network.pretrained needs a pooling without weights; fovconc has weights and cnn has no channels",
         )
         # Earlier versions wrote these values, which mean the same as None: one run has one name.

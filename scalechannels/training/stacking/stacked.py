@@ -43,7 +43,9 @@ def can_stack(network: nn.Module) -> bool:
     if isinstance(network, ScaleChannelNetwork) and network.everywhere is not None:
         # Batch norm would need more than the strongest places, and so would other pools than the maximum.
         pooled = network.everywhere.places == "max" and isinstance(network.pool, MaxOverScales)
-        return pooled and network.everywhere.norm is None and not network.backbone.batch_norm
+        sampled = network.foveate.outside == "border" and not network.foveate.antialias  # as a canvas is
+        normed = network.everywhere.norm is not None or network.backbone.batch_norm
+        return pooled and sampled and not normed
     return isinstance(network, PlainNetwork) or network.head is None
 
 

@@ -11,7 +11,7 @@ from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.paper.experiments import EXPERIMENTS, experiment
 from scalechannels.paper.figures import draw as draw_module
 from scalechannels.paper.figures.draw import IMAGES, draw, draw_panels, save, with_pictures
-from scalechannels.paper.figures.images import CODE_FILE, read_strip
+from scalechannels.paper.figures.images import read_strip
 from scalechannels.paper.recipes import few
 from scalechannels.paper.results import PICTURES, RUNS, Results
 
@@ -101,7 +101,7 @@ def test_the_code_shows_the_winning_class_at_three_sizes(tmp_path: Path) -> None
         ],
     }
     (tmp_path / PICTURES).mkdir()
-    (tmp_path / PICTURES / CODE_FILE).write_text(json.dumps(code))
+    (tmp_path / PICTURES / IMAGES["figure3"].file).write_text(json.dumps(code))
     figure = draw("figure3", Results(tmp_path / RUNS))
     peaks = []
     for axes in figure.axes:

@@ -118,7 +118,7 @@ def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
         (lambda: DataConfig("cifar10", (1.0, 4.0)), "sizes from 0.5 to 2; got"),
         (lambda: DataConfig("cifar10", samples=100), "all of its images"),
         (lambda: DataConfig("mnist", hold_out=True), "hold_out works only with cifar10; mnist has"),
-        (lambda: require_network("resnet"), "fovavg, .*got 'resnet'"),
+        (lambda: require_network(NetworkConfig("resnet")), "fovavg, .*got 'resnet'"),
         (lambda: NetworkConfig(dropout=1.0), r"at least 0 and below 1; got 1\.0"),
         (lambda: NetworkConfig(low=0), r"network\.low must be a positive"),
         (lambda: NetworkConfig(ratio=1), r"network\.ratio must be above 1"),
