@@ -15,8 +15,6 @@ from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from scalechannels.training.datasets import DataSets
     from scalechannels.training.runs import Run
 
@@ -62,7 +60,6 @@ def quickstart(
     from scalechannels.data.sizes import accuracies, accuracy_table
     from scalechannels.files import atomic_path, write_text
     from scalechannels.report.curves import accuracy_curves
-    from scalechannels.report.quickstart import quickstart_page
     from scalechannels.saving.saved_network import load
     from scalechannels.training.datasets import open_data
 
@@ -88,7 +85,7 @@ def quickstart(
     print(f"\n{accuracy_table(columns, [SIZE])}", flush=True)
     curves = accuracy_curves(columns, [SIZE], "Trained at one size, tested at seventeen")
     folders = [str(run.folder) for run in runs.values()]
-    text = quickstart_page(result, list(networks[NAMES[0]].grid), _examples(digits), folders)
+    text = _page(result, columns, list(networks[NAMES[0]].grid), digits, folders)
     write_text(out / "result.json", json.dumps(result, indent=1) + "\n")
     with atomic_path(out / "accuracy.png") as path:
         curves.savefig(path, format="png", dpi=110)
@@ -135,11 +132,32 @@ def _tested(networks: dict[str, Any], digits: DataSets, effort: Effort) -> dict[
     return results
 
 
-def _examples(digits: DataSets) -> list[tuple[Tensor, float]]:
-    """At every other size, three test digits in one image (3·112, 112) from 0 to 1."""
+def _page(
+    result: dict[str, Any], columns: dict[str, Any], scales: list[float], digits: DataSets, folders: list[str]
+) -> str:
+    """The report; at every other size it shows three test digits, in one image (3·112, 112) from 0 to 1."""
     from scalechannels.data.pictures import as_shown
+    from scalechannels.data.sizes import inside
+    from scalechannels.report.curves import accuracy_curves, selection_picture
+    from scalechannels.report.page import render
 
-    return [
-        (as_shown(digits.testing(size, "test").images[:3, 0].flatten(0, 1)), size)
-        for size in MNIST_SIZES[::2]
-    ]
+    channels, plain = NAMES
+    sizes = sorted(columns[channels])
+    expected = inside(sizes, 0.5, 4)
+    selection = [entry["selection"] for entry in result["evaluation"][channels]]
+    shown = ((digits.testing(size, "test").images[:3, 0], size) for size in MNIST_SIZES[::2])
+    return render(
+        "quickstart.html",
+        result=result,
+        channels=channels,
+        plain=plain,
+        scales=scales,
+        sizes=sizes,
+        columns=columns,
+        worst=min(columns[channels][size] for size in expected),
+        farthest=max(expected),
+        curves=accuracy_curves(columns, [SIZE]),
+        selection=selection_picture(sizes, scales, selection),
+        examples=[(as_shown(images.flatten(0, 1)), size) for images, size in shown],
+        folders=folders,
+    )
