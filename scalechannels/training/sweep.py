@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +33,13 @@ def sweep(
     folder: Path | str = "runs",
     *,
     ray: bool = False,
-    cpus: float = 1,
-    gpus: float | None = None,
     report: Callable[[str], None] | None = None,
     **options: Any,
 ) -> list[Run]:
     """Do all runs, as `fit(configs, folder, **options)`, in the order given.
 
-    ray      one task for each run on the Ray cluster that is there (RAY_ADDRESS, `ray start`), or a local one
-    cpus     of a task
-    gpus     of a task; by default one where the cluster has any and options do not ask for a CPU
+    ray      one task for each run on the Ray cluster that is there (RAY_ADDRESS, `ray start`), or a local
+             one; a task has a GPU where the cluster has any and options do not ask for a CPU
     report   gets a line for each finished run; by default they go to the standard error
     """
     if not configs:
@@ -49,13 +47,10 @@ def sweep(
     # Resolved first: what cannot be trained fails before any work, and the same run twice is one.
     keys = [(config.resolve("cpu"), config.resolve("cuda")) for config in configs]
     unique = [config for place, config in enumerate(configs) if keys.index(keys[place]) == place]
-    say = report or _to_standard_error
+    say = report or partial(print, file=sys.stderr, flush=True)
     done: dict[RunConfig, Run] = {}
     failed: list[str] = []
-    if ray:
-        outcomes = _on_ray(unique, Path(folder), cpus, gpus, options)
-    else:
-        outcomes = _here(unique, Path(folder), options)
+    outcomes = (_on_ray if ray else _here)(unique, Path(folder), options)
     for count, (config, name, outcome) in enumerate(outcomes, 1):
         if isinstance(outcome, Run):
             done[config] = outcome
@@ -105,19 +100,18 @@ def _is_tested(run: Run, options: dict[str, Any]) -> bool:
         return False
 
 
-def _on_ray(
-    configs: Sequence[RunConfig], folder: Path, cpus: float, gpus: float | None, options: dict[str, Any]
-) -> Iterator[Outcome]:
-    ray = _ray()
+def _on_ray(configs: Sequence[RunConfig], folder: Path, options: dict[str, Any]) -> Iterator[Outcome]:
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError("Ray is not installed: pip install 'scalechannels[ray]'") from error
     started = not ray.is_initialized()
     if started:
         ray.init(include_dashboard=False, log_to_driver=False)
     try:
-        if gpus is None:
-            on_cpu = str(options.get("device") or "").startswith("cpu")
-            gpus = 0 if on_cpu or not ray.cluster_resources().get("GPU") else 1
+        on_cpu = str(options.get("device") or "").startswith("cpu")
+        gpus = 0 if on_cpu or not ray.cluster_resources().get("GPU") else 1
         task = ray.remote(_task).options(
-            num_cpus=cpus,
             num_gpus=gpus,
             max_retries=RETRIES,
             retry_exceptions=[OSError],  # the dead process's lock, a file system that hesitates
@@ -142,15 +136,3 @@ def _on_ray(
 
 def _task(config: RunConfig, folder: Path, options: dict[str, Any]) -> Run:
     return fit([config], folder, **options)[0]
-
-
-def _ray() -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise ImportError("Ray is not installed: pip install 'scalechannels[ray]'") from error
-    return ray
-
-
-def _to_standard_error(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
