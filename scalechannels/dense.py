@@ -169,11 +169,20 @@ class DenseNetwork(nn.Module):
 
         `rows` and `columns` are ranges of positions: only what interpolation inside them needs is computed.
         """
-        if image.ndim != 3:
-            raise ValueError(f"image must be one image (C, H, W); got the shape {tuple(image.shape)}")
-        require_images(image[None], stated(self.network.backbone, "channels"))
+        self.require_image(image)
         with evaluating(self.network):
             return self._maps(self._slid(), image, rows, columns)
+
+    def require_image(self, image: Tensor) -> None:
+        """A clear error unless it is one image (C, H, W) that the network takes."""
+        if not isinstance(image, Tensor):
+            raise TypeError(f"the image must be a torch.Tensor (C, H, W); got {type(image).__name__}")
+        if image.ndim != 3 or 0 in image.shape:
+            raise ValueError(
+                "pass one image (C, H, W) of at least one pixel at a time; "
+                f"got the shape {tuple(image.shape)}"
+            )
+        require_images(image[None], stated(self.network.backbone, "channels"))
 
     def lattice(self, sigma: float, shape: tuple[int, ...] | torch.Size) -> tuple[Span, Span]:
         """The whole lattice of channel σ in an image of this shape (H, W): rows and columns."""

@@ -23,12 +23,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from scalechannels.backbones.inference import Backbone, evaluating, for_inference, in_pieces, stated
+from scalechannels.backbones.inference import Backbone, evaluating, for_inference, in_pieces
 from scalechannels.dense import TILE, ChannelMap, DenseNetwork
 from scalechannels.detection.boxes import suppress
 from scalechannels.detection.interest_points import interest_points, parabola
 from scalechannels.network import ScaleChannelNetwork
-from scalechannels.sampling import require_images
 
 BLOB = 5 / 28
 """σ of the blob that a digit makes, over the side of its box."""
@@ -103,7 +102,7 @@ class Detector:
     @torch.no_grad()
     def peaks(self, image: Tensor) -> Peaks:
         """Every peak above the threshold, tile by tile; those of one object are not yet brought together."""
-        self._require_image(image)
+        self.dense.require_image(image)
         tile = self.dense.tile
         rows, columns = (
             [(first, min(first + tile, side)) for first in range(0, side, tile)] for side in image.shape[1:]
@@ -117,7 +116,7 @@ class Detector:
         Every point of interest is foveated by the channels near its scale; windows that may hold an object
         move towards it while their score grows. `threshold` is the least strength of a blob.
         """
-        self._require_image(image)
+        self.dense.require_image(image)
         grid, n = self.network.grid, self.network.foveate.window
         margin = 2**NEAR
         points = interest_points(
@@ -142,16 +141,6 @@ class Detector:
                 f"the background must be one of the network's {classes} classes, 0 to {classes - 1}, or None "
                 f"without one; got {self.background}"
             )
-
-    def _require_image(self, image: Tensor) -> None:
-        if not isinstance(image, Tensor):
-            raise TypeError(f"the image must be a torch.Tensor (C, H, W); got {type(image).__name__}")
-        if image.ndim != 3 or 0 in image.shape:
-            raise ValueError(
-                "pass one image (C, H, W) of at least one pixel at a time; "
-                f"got the shape {tuple(image.shape)}"
-            )
-        require_images(image[None], stated(self.network.backbone, "channels"))
 
     def _peaks_of_tile(self, image: Tensor, rows: tuple[int, int], columns: tuple[int, int]) -> Peaks:
         """The peaks whose centre lies in a part of the image; what is beside it is looked at as well."""
