@@ -114,13 +114,13 @@ def _trained(doing: str, config: RunConfig, out: Path, root: Path | None) -> Run
     return run
 
 
-def _tested(networks: dict[str, Any], digits: DataSets, effort: Effort) -> dict[str, list[dict[str, Any]]]:
+def _tested(networks: dict[str, Any], digits: DataSets, effort: Effort) -> dict[str, list[Any]]:
     """The results of all networks at all sizes; each test set is made once."""
     from scalechannels.data.image_set import ImageSet
     from scalechannels.training.evaluate import evaluate_set
     from scalechannels.training.progress import Progress
 
-    results: dict[str, list[dict[str, Any]]] = {name: [] for name in networks}
+    results: dict[str, list[Any]] = {name: [] for name in networks}
     with Progress("testing", True) as progress:
         for size in effort.sizes:
             made = digits.testing(size, "test")

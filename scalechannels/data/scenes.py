@@ -88,10 +88,12 @@ def scene(
         )
     require_one_of(Background, background=background)
     objects = strokes(max(count, 1), seed, "test") if objects is None else objects
-    if len(objects.labels) == 0:
+    available = len(objects.labels)
+    if not available:
         raise ValueError("objects is empty: at least one object is needed to draw a scene")
     generator = torch.Generator().manual_seed(seed)
-    chosen = choose(len(objects.labels), count, generator)
+    rounds = [torch.randperm(available, generator=generator) for _ in range(math.ceil(count / available))]
+    chosen = torch.cat([torch.empty(0, dtype=torch.int64), *rounds])[:count]
     exponents = torch.rand(count, generator=generator, dtype=torch.float64)
     drawn_sizes = smallest * (largest / smallest) ** exponents  # (N,)
     corners = place(drawn_sizes, height, width, generator)  # (N, 2)
@@ -133,12 +135,6 @@ def save_scene(made: Scene, path: Path | str) -> Path:
 def patch_side(size: float) -> int:
     """Pixels of the square image that holds an object's box, whatever its corner is."""
     return math.ceil(BOX * size)
-
-
-def choose(available: int, count: int, generator: torch.Generator) -> Tensor:
-    """Indices of `count` objects: every object once before any comes again."""
-    rounds = [torch.randperm(available, generator=generator) for _ in range(math.ceil(count / available))]
-    return torch.cat([torch.empty(0, dtype=torch.int64), *rounds])[:count]
 
 
 def place(sizes: Tensor, height: int, width: int, generator: torch.Generator) -> Tensor:

@@ -13,12 +13,11 @@ from scalechannels.training.config import NetworkName
 
 
 def _row(results: Results, network: NetworkName, train: str) -> TableRow:
-    for row in main_table(results):
-        if (row.network, row.train, row.source) == (network, train, "paper"):
-            if row.missing:
-                raise NotEnoughRunsError(f"{row.missing} of 3 seeds are missing of {row.label}")
-            return row
-    raise AssertionError(f"table 1 has no row {network} {train}")
+    wanted = (network, train, "paper")
+    (row,) = (one for one in main_table(results) if (one.network, one.train, one.source) == wanted)
+    if row.missing:
+        raise NotEnoughRunsError(f"{row.missing} of 3 seeds are missing of {row.label}")
+    return row
 
 
 def _on_1_to_4(results: Results, network: NetworkName, *trains: str) -> list[float]:

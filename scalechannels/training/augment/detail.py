@@ -125,7 +125,7 @@ def blurring_matrices(
     """The matrix M of each share and each scale (see above), float64 (K, S, n, n)."""
     margin = blur_margin(foveate.blur)
     seen = foveate.window / 2 + margin + 2  # window pixels from the centre on
-    pixels = _even(max(scales) * seen + (KERNEL_RADIUS + 1) / min(shares))
+    pixels = 2 * math.ceil(max(scales) * seen + (KERNEL_RADIUS + 1) / min(shares))
     places = torch.arange(pixels, dtype=torch.float64)
     power = SMOOTH if smooth else ROUGH
     covariance = (-(((places[:, None] - places).abs() / LENGTH) ** power)).exp()  # (pixels, pixels)
@@ -134,7 +134,7 @@ def blurring_matrices(
     known = known + NOISE * torch.eye(foveate.window, dtype=torch.float64)
     result = torch.empty(len(shares), *known.shape, dtype=torch.float64)
     for made, share in zip(result, shares, strict=True):
-        count = _even(max(scales) * share * seen + 1)
+        count = 2 * math.ceil(max(scales) * share * seen + 1)
         smaller = rescaling_matrices(
             torch.tensor([share], dtype=torch.float64),
             pixels,
@@ -156,11 +156,6 @@ def _axis_weights(foveate: Foveate, scales: Sequence[float], pixels: int) -> Ten
     look = Foveate(grid, foveate.window, antialias=foveate.antialias, blur=foveate.blur)
     impulses = torch.eye(pixels, dtype=torch.float64)[:, None, :, None]  # images of one column each
     return look(impulses)[:, :, 0, :, 0].permute(1, 2, 0)
-
-
-def _even(half: float) -> int:
-    """An even number of pixels, at least so many on each side of the centre."""
-    return 2 * math.ceil(half)
 
 
 def _has_all(sigma: float, share: float) -> bool:

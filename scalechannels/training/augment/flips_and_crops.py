@@ -83,20 +83,16 @@ class FlipsAndCrops(nn.Module):
         canvas = canvas_side(size, self.needed)
         place = torch.arange(canvas, device=device).expand(count, -1) - (canvas - size) // 2
         if share is not None:
-            side = share * size if self.frames is None else share
-            place = cropped_places(place, size, side, canvas, self.outside)
+            side = share * size if self.frames is None else share  # of what is shown; ∞: all
+            lost = ((1 - side / size) * size / 2).round().clamp(min=(size - canvas) // 2, max=size // 2 - 1)
+            lost = lost.long()[:, None]  # pixels on each side; below 0 beyond all of the canvas
+            if self.outside == "reflect":
+                place = mirrored(place - lost, size - 2 * lost) + lost
+            else:
+                place = torch.minimum(torch.maximum(place, lost), size - 1 - lost)
         if self.crops:
             place = place + torch.randint(-self.crops, self.crops + 1, (count, 1), device=device)
         return inside(place, size, self.outside)
-
-
-def cropped_places(place: Tensor, size: int, side: Tensor, canvas: int, outside: Outside) -> Tensor:
-    """Places (N, canvas) of an axis of `size` pixels, brought into its middle (N,) pixels; ∞: all."""
-    lost = ((1 - side / size) * size / 2).round().clamp(min=(size - canvas) // 2, max=size // 2 - 1)
-    lost = lost.long()[:, None]  # pixels on each side; below 0 beyond all of the canvas
-    if outside == "reflect":
-        return mirrored(place - lost, size - 2 * lost) + lost
-    return torch.minimum(torch.maximum(place, lost), size - 1 - lost)
 
 
 def canvas_side(size: int, needed: int) -> int:
