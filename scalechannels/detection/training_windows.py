@@ -37,11 +37,6 @@ class Canvases(NamedTuple):
     labels: Tensor  # (B, CELLS²), -1 where there is no digit
 
 
-class Windows(NamedTuple):
-    images: Tensor  # (B·M, 1, 28, 28)
-    targets: Tensor  # (B·M, K + 1): shares of each class, the background last
-
-
 def canvases(digits: Digits, count: int, generator: torch.Generator) -> Canvases:
     """Digits at random places, not overlapping, up to touching; some canvases are nearly empty."""
     places = CELLS**2
@@ -95,8 +90,8 @@ def softened(images: Tensor, generator: torch.Generator) -> Tensor:
 
 def windows(
     made: Canvases, each: int, classes: int, generator: torch.Generator, one_scale: bool = False
-) -> Windows:
-    """`each` windows onto every canvas, and what they show: an object as far as they overlap one.
+) -> tuple[Tensor, Tensor]:
+    """`each` windows onto every canvas, (B·M, 1, 28, 28), and their targets (B·M, K + 1), background last.
 
     A window's target is its digit's class if their boxes overlap by an IoU of 0.72 or more, the background up
     to 0.45, and a mixture in between. one_scale: all windows have scale 1, to train a plain CNN that slides.
@@ -119,7 +114,7 @@ def windows(
     targets = torch.zeros(B * each, classes + 1)
     targets[torch.arange(B * each), label] = share
     targets[:, classes] = 1 - share
-    return Windows(seen.reshape(B * each, 1, BOX, BOX), targets)
+    return seen.reshape(B * each, 1, BOX, BOX), targets
 
 
 def look(made: Canvases, each: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
