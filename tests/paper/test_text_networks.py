@@ -85,7 +85,7 @@ def test_a_norm_that_does_not_fit_is_refused() -> None:
         backbone = mnist_backbone(batch_norm=wrong)
         with pytest.raises(ValueError, match='"joint" needs a backbone with batch norm'):
             ScaleChannelNetwork(backbone, GRID, MaxOverScales(), look="everywhere", norm=norm)
-    with pytest.raises(ValueError, match="batch_norm is only for swmax"):
+    with pytest.raises(ValueError, match="batch_norm works only with swmax"):
         NetworkConfig("fovmax", batch_norm="joint")
     with pytest.raises(ValueError, match=r"pretrained needs a pooling without weights"):
         NetworkConfig("cnn", pretrained=2.0)
