@@ -94,10 +94,10 @@ class RunConfig:
                 refuse(network.width > 1, "network.width is not for the paper's backbone of CIFAR-10")
                 refuse(bool(network.dropout), "network.dropout is not for the paper's backbone of CIFAR-10")
         else:
-            given = "your own images" if about.of_user else data.name
+            other = "your own images" if about.of_user else data.name
             refuse(
                 network.backbone != "paper",
-                f"network.backbone {network.backbone} works only with cifar10; got {given}. In your own "
+                f"network.backbone {network.backbone} works only with cifar10; got {other}. In your own "
                 "training loop you can use it: fovlse(grid, backbone=ResidualBackbone(…))",
             )
         if about.of_user:
