@@ -100,8 +100,8 @@ def results(
     accuracy: Callable[[RunConfig, float], float],
     selection: Callable[[RunConfig, float, float], float] = follows,
 ) -> Results:
-    """All runs of all experiments in such a world."""
-    for run in {run for one in EXPERIMENTS for run in one.runs()}:
+    """All runs of all experiments in such a world but those of the evidence: no claim is about it."""
+    for run in {run for one in EXPERIMENTS if one.renderer != "factorial" for run in one.runs()}:
         write(
             folder,
             made_up(

@@ -48,19 +48,27 @@ Seed = Annotated[int, Range("at least 0 and below 2^30", lambda value: 0 <= valu
 
 def require_values(section: str, config: Any) -> None:
     """An error that names the first field outside its range or its choices; None is always allowed."""
-    for name, hint in get_type_hints(config.__class__, include_extras=True).items():
+    for name, choices, ranges in _limits(config.__class__):
         given = getattr(config, name)
+        for value in given if isinstance(given, tuple) else () if given is None else (given,):
+            wanted = f"{option_name(section, name)} must be"
+            unknown = bool(choices) and value not in choices
+            refuse(unknown, f"{wanted} one of {', '.join(choices)}; got {value!r}")
+            for one in ranges:
+                refuse(not one.holds(value), f"{wanted} {one.words}; got {value}")
+
+
+@cache
+def _limits(cls: Any) -> list[tuple[str, tuple[str, ...], tuple[Range, ...]]]:
+    """The fields that have choices or ranges. Cached: a table makes thousands of configurations."""
+    found = []
+    for name, hint in get_type_hints(cls, include_extras=True).items():
         for option in _members(hint):
             inner = get_args(option)[0] if get_origin(option) is tuple else option
             choices, ranges = _choices(option), getattr(inner, "__metadata__", ())
-            for value in given if isinstance(given, tuple) else () if given is None else (given,):
-                wanted = f"{option_name(section, name)} must be"
-                refuse(
-                    bool(choices) and value not in choices,
-                    f"{wanted} one of {', '.join(choices)}; got {value!r}",
-                )
-                for one in ranges:
-                    refuse(not one.holds(value), f"{wanted} {one.words}; got {value}")
+            if choices or ranges:
+                found.append((name, choices, ranges))
+    return found
 
 
 def option_name(section: str, name: str) -> str:
