@@ -13,7 +13,7 @@ from scalechannels.training import datasets
 from scalechannels.training.augment import flips_and_crops
 from scalechannels.training.config import DataConfig, DataName, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.config import sections as described
-from scalechannels.training.config.options import _hints
+from scalechannels.training.config.options import _hints, _limits
 from scalechannels.training.config.sections import DATA_SETS, DataSet
 
 SIDE, IMAGE = 20, 80
@@ -57,9 +57,11 @@ def _added(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(described, "DataName", Literal[(*get_args(DataName), "colours")])
     monkeypatch.setitem(DATA_SETS, "colours", about)
     monkeypatch.setitem(datasets.OPENED, "colours", Colours)
-    _hints.cache_clear()
+    for found in (_hints, _limits):
+        found.cache_clear()
     yield
-    _hints.cache_clear()
+    for found in (_hints, _limits):
+        found.cache_clear()
 
 
 def test_every_data_set_has_a_name_a_description_and_a_loader() -> None:
