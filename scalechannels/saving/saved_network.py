@@ -5,7 +5,9 @@
     detector.json                               beside them where it detects: its classes and its background
 
 config.json holds, for the network and each of its parts, {"class": name, "arguments": {…}}. The parts of this
-library rebuild themselves; a user's own backbone is named there and has to be given again when loading.
+library rebuild themselves; a user's own backbone is named there and has to be given again when loading. It
+also holds the network's `usage`, which is saved with it however it was loaded; the networks of the first
+edition have theirs in the files of the run or the detector.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -48,6 +51,14 @@ PARTS = {
 }
 """The parts that a config may name beside the poolings, and their modules."""
 
+USAGE: dict[str, Callable[[Any], bool]] = {
+    "classes": lambda given: given is None or isinstance(given, list),
+    "background": lambda given: given is None or isinstance(given, int),
+    "values": lambda given: given in ("digits", "unit"),
+    "reduce": lambda given: isinstance(given, int) and given >= 1,
+}
+"""What is needed to use a network, and what each may be; see `SavedNetwork`."""
+
 AnyNetwork = TypeVar("AnyNetwork", bound="Network")
 
 
@@ -63,6 +74,8 @@ class Network(
 
     look: Literal["whole", "centre", "everywhere"]
     """What it sees: the whole image at one scale, or windows at its centre or everywhere."""
+    usage: dict[str, Any] | None = None
+    """How it is used, see `USAGE`; None where nobody has said it."""
 
     def arguments(self) -> dict[str, Any]:
         """The constructor's arguments; parts are given as they are."""
@@ -96,7 +109,8 @@ class Network(
         }
         with atomic_path(save_directory / WEIGHTS) as path:
             safetensors.torch.save_file(weights, path, metadata={"format": "pt"})
-        write_text(save_directory / CONFIG, json.dumps(describe(self), indent=2) + "\n")
+        config = {**describe(self), **({} if self.usage is None else {"usage": self.usage})}
+        write_text(save_directory / CONFIG, json.dumps(config, indent=2) + "\n")
 
 
 @dataclass(frozen=True)
@@ -129,27 +143,18 @@ class SavedNetwork:
                 f"--config {folder / RUN} --out {folder.parent}"
             )
         network: Any = load(folder)
-        data, result = _read(folder / RUN).get("data", {}), _read(folder / RESULT)
+        data = _read(folder / RUN).get("data", {})
         of_digits = getattr(network.backbone, "channels", 3) == 1
-        if is_run:  # results of the first edition do not say it, and shipped networks have no result
-            of_digits = data.get("name") not in ("cifar10", "folder")
-        about: dict[str, Any] = {
-            "classes": result.get("classes"),
+        unsaid = {
+            "classes": None,
             "background": None,
-            "values": result.get("values", "digits" if of_digits else "unit"),
-            "reduce": data.get("reduce") or 1,
+            "values": "digits" if of_digits else "unit",
+            "reduce": 1,
         }
-        detector = _read(folder / DETECTOR)
-        missing = [key for key in ("classes", "background", "values") if detector and key not in detector]
-        if missing:
-            raise ValueError(f"'{folder / DETECTOR}' is damaged: it lacks {', '.join(missing)}")
-        about.update((key, detector[key]) for key in about if key in detector)
-        if about["classes"] is not None:
-            about["classes"] = [str(name) for name in about["classes"]]
         return cls(
             folder,
             network,
-            **about,
+            **(network.usage or unsaid),
             sizes=tuple(data.get("sizes", (1.0,))) if is_run else None,
             deployed=tuple(data["deploy_pixel_sizes"]) if "pixel_size" in data else None,
         )
@@ -175,6 +180,32 @@ class SavedNetwork:
     def scales(self) -> list[float]:
         """σ of its channels, in pixels before an image is reduced; empty without channels."""
         return [scale * self.reduce for scale in getattr(self.network, "grid", ())]
+
+
+def _usage(folder: Path, config: dict[str, Any]) -> dict[str, Any] | None:
+    """How the network of a folder is used, as its config says it or, before it did, the files beside it."""
+    source, usage = CONFIG, config.get("usage")
+    if usage is None:
+        run, result, detector = (_read(folder / name) for name in (RUN, RESULT, DETECTOR))
+        if not (run or result or detector):
+            return None
+        data = run.get("data", {})
+        usage = {
+            "classes": result.get("classes"),
+            "background": None,
+            "values": "unit" if data.get("name") in ("cifar10", "folder") else "digits",
+            "reduce": data.get("reduce") or 1,
+        }
+        if detector:
+            source, usage = DETECTOR, {"reduce": usage["reduce"], **detector}
+    if not isinstance(usage, dict) or not set(USAGE) <= set(usage):
+        lacking = ", ".join(key for key in USAGE if not isinstance(usage, dict) or key not in usage)
+        raise ValueError(f"'{folder / source}' is damaged: it lacks {lacking}")
+    for key, holds in USAGE.items():
+        if not holds(usage[key]):
+            raise ValueError(f"'{folder / source}' is damaged: its {key} cannot be {usage[key]!r}")
+    names = usage["classes"] and [str(name) for name in usage["classes"]]
+    return {**{key: usage[key] for key in USAGE}, "classes": names}
 
 
 def load(folder: str | os.PathLike[str], **parts: Any) -> Network:
@@ -295,6 +326,7 @@ def _rebuild(folder: Path, given: dict[str, Any], wanted: type[Any] | None = Non
             arguments[key] = _rebuild_part(key, value, folder)
     network = _made(network_class, arguments, folder)
     _load_weights(network, folder / WEIGHTS)
+    network.usage = _usage(folder, config)
     return network.eval()
 
 

@@ -226,6 +226,12 @@ class Group:
             form = stacking.searched(network, *self.image_size)
             found = evaluation(run.config.name, form, data, self.device, split, sizes)
             reduce = run.config.data.reduce or 1
+            network.usage = {
+                "classes": list(data.classes),
+                "background": None,
+                "values": run.config.data.about.values,
+                "reduce": reduce,
+            }
             network.save_pretrained(run.folder, model_card_kwargs={"reduce": reduce} if reduce > 1 else {})
             seconds = {
                 **self.seconds,
@@ -242,7 +248,6 @@ class Group:
             "name": run.config.name,
             "config": run.config.as_dict(),
             "classes": list(self.data[self.data_of[learner]].classes),
-            "values": run.config.data.about.values,
             "parameters": sum(parameter.numel() for parameter in self.networks[learner].parameters()),
             "environment": {**environment(self.device), "processes": self.processes.count},
             "seconds": seconds,

@@ -397,3 +397,32 @@ def test_a_network_of_the_hub_is_fetched_by_its_name(saved: Path, monkeypatch: p
     network = ScaleChannelNetwork.from_pretrained("owner/name", revision="main")
     assert network.grid == GRID
     assert asked == [("owner/name", "main")]
+
+
+def test_a_detector_that_is_loaded_and_saved_again_keeps_its_background(tmp_path: Path):
+    scalechannels.load("digit-detector").save_pretrained(tmp_path)
+    first, again = SavedNetwork.open("digit-detector"), SavedNetwork.open(tmp_path)
+    assert first.background is not None
+    assert (again.names, again.background, again.values) == (first.names, first.background, first.values)
+
+
+def test_a_network_that_nobody_has_trained_says_nothing_of_its_use(saved: Path):
+    assert scalechannels.load(saved).usage is None
+    assert "usage" not in json.loads((saved / "config.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("usage", "says"),
+    [
+        ([], "lacks classes, background, values, reduce"),
+        ({"classes": None, "values": "unit", "reduce": 1}, "lacks background"),
+        ({"classes": None, "background": None, "values": "grey", "reduce": 1}, "values cannot be 'grey'"),
+        ({"classes": "ab", "background": None, "values": "unit", "reduce": 1}, "classes cannot be 'ab'"),
+        ({"classes": None, "background": None, "values": "unit", "reduce": 0}, "reduce cannot be 0"),
+    ],
+)
+def test_a_use_that_makes_no_sense_is_named(saved: Path, usage: object, says: str):
+    path = saved / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "usage": usage}))
+    with pytest.raises(ValueError, match=rf"config\.json' is damaged: .*{says}"):
+        scalechannels.load(saved)

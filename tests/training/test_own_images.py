@@ -11,6 +11,7 @@ from PIL import Image
 
 import scalechannels
 from scalechannels.data.frames import framed, simulated
+from scalechannels.saving.saved_network import SavedNetwork
 from scalechannels.training import own_images
 from scalechannels.training.config import DataConfig, NetworkConfig, ResolvedRun, RunConfig, TrainingConfig
 from scalechannels.training.datasets import open_data
@@ -178,3 +179,19 @@ def test_what_is_learnt_at_one_size_is_recognised_at_another(tmp_path: Path) -> 
     )
     (run,) = fit([config], tmp_path / "runs", device="cpu", sizes=[1.0, 2.0, 4.0])
     assert [entry["accuracy"] for entry in run.result()["evaluation"]["sizes"]] == [100.0] * 3
+
+
+def test_a_network_that_is_loaded_and_saved_again_is_used_as_before(tmp_path: Path) -> None:
+    """Its classes, values and reduction belong to it, whichever way it was saved."""
+    root = write(tmp_path / "images", [(300, 250)] * 8)  # grey, and reduced
+    network, training = NetworkConfig("fovavg", ratio=2), TrainingConfig(epochs=1, batch=4)
+    (run,) = fit([RunConfig(DataConfig("folder", folder=str(root)), network, training)], tmp_path / "runs")
+    first = SavedNetwork.open(run.folder)
+    assert (first.values, first.reduce, first.grey) == ("unit", 2, True)
+    assert first.classes is not None
+    scalechannels.load(run.folder).save_pretrained(tmp_path / "again")
+    scalechannels.load(tmp_path / "again").save_pretrained(tmp_path / "once more")
+    for name in ("again", "once more"):
+        saved = SavedNetwork.open(tmp_path / name)
+        for what in ("classes", "background", "values", "reduce", "scales"):
+            assert getattr(saved, what) == getattr(first, what), what
