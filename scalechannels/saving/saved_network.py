@@ -144,13 +144,7 @@ class SavedNetwork:
             )
         network: Any = load(folder)
         data = _read(folder / RUN).get("data", {})
-        of_digits = getattr(network.backbone, "channels", 3) == 1
-        unsaid = {
-            "classes": None,
-            "background": None,
-            "values": "digits" if of_digits else "unit",
-            "reduce": 1,
-        }
+        unsaid = {"classes": None, "background": None, "values": _values(network), "reduce": 1}
         return cls(
             folder,
             network,
@@ -182,7 +176,12 @@ class SavedNetwork:
         return [scale * self.reduce for scale in getattr(self.network, "grid", ())]
 
 
-def _usage(folder: Path, config: dict[str, Any]) -> dict[str, Any] | None:
+def _values(network: Any) -> str:
+    """What a network is taken to have been trained on where nobody says it: grey images are of digits."""
+    return "digits" if getattr(network.backbone, "channels", 3) == 1 else "unit"
+
+
+def _usage(folder: Path, config: dict[str, Any], network: Any) -> dict[str, Any] | None:
     """How the network of a folder is used, as its config says it or, before it did, the files beside it."""
     source, usage = CONFIG, config.get("usage")
     if usage is None:
@@ -190,10 +189,11 @@ def _usage(folder: Path, config: dict[str, Any]) -> dict[str, Any] | None:
         if not (run or result or detector):
             return None
         data = run.get("data", {})
+        of_pictures = data.get("name") in ("cifar10", "folder")
         usage = {
             "classes": result.get("classes"),
             "background": None,
-            "values": "unit" if data.get("name") in ("cifar10", "folder") else "digits",
+            "values": ("unit" if of_pictures else "digits") if run else _values(network),
             "reduce": data.get("reduce") or 1,
         }
         if detector:
@@ -326,7 +326,7 @@ def _rebuild(folder: Path, given: dict[str, Any], wanted: type[Any] | None = Non
             arguments[key] = _rebuild_part(key, value, folder)
     network = _made(network_class, arguments, folder)
     _load_weights(network, folder / WEIGHTS)
-    network.usage = _usage(folder, config)
+    network.usage = _usage(folder, config, network)
     return network.eval()
 
 

@@ -327,6 +327,9 @@ def test_a_network_alone_is_known_by_its_colour_channels(saved: Path, tmp_path: 
     cnn(data="cifar10").save_pretrained(tmp_path / "colour")
     colour = SavedNetwork.open(tmp_path / "colour")
     assert (colour.values, colour.grey, colour.scales) == ("unit", False, [])
+    (tmp_path / "colour" / "result.json").write_text('{"classes": ["cat", "dog"]}')
+    named = SavedNetwork.open(tmp_path / "colour")
+    assert (named.values, named.classes) == ("unit", ["cat", "dog"])
 
 
 def test_a_run_says_what_its_network_was_trained_on(saved: Path):
