@@ -64,9 +64,11 @@ def test_both_networks_learn_the_same_images_by_the_same_recipe() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_quickstart_shows_the_point(tmp_path: Path) -> None:
+def test_the_quickstart_shows_the_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets, "STROKES_TEST", 2_000)  # other tests take fewer
     quickstart(out=tmp_path)
     result = json.loads((tmp_path / "result.json").read_text())
+    assert {entry["images"] for name in NAMES for entry in result["evaluation"][name]} == {500}
     channels, plain = (
         {entry["size"]: entry["accuracy"] for entry in result["evaluation"][name]} for name in NAMES
     )
