@@ -9,11 +9,14 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+import torch
 from helpers.measured_runs import Runs, mean, paired
 from helpers.number_sources import Sources
+from torch.utils.flop_counter import FlopCounterMode
 
 from scalechannels import Detector, load
 from scalechannels.backbones.paper import ConvBackbone, mnist_backbone
+from scalechannels.backbones.residual import ResidualBackbone
 from scalechannels.backbones.sized import multiplications, sized_backbone
 from scalechannels.commands.quickstart import Effort
 from scalechannels.data.pictures import BACKGROUND
@@ -138,6 +141,14 @@ def windows(count: int = 17, width: int = 1) -> int:
 
 
 @cache
+def residual(count: int, width: int = 1) -> int:
+    """Operations of the residual backbone, `width` times as wide, on so many images of 32 pixels."""
+    with FlopCounterMode(display=False) as counted, torch.no_grad():
+        ResidualBackbone(32 * width)(torch.zeros(count, 3, 32, 32))
+    return counted.get_total_flops()
+
+
+@cache
 def sides() -> list[float]:
     """Of the boxes that the shipped detector draws on the page of detection, in pixels."""
     found = Detector(load("digit-detector"), background=10)(scene(seed=3, background="noisy").image)
@@ -159,6 +170,7 @@ FUNCTIONS = (
     paired,
     paper,
     parameters,
+    residual,
     sides,
     sized,
     windows,
