@@ -13,7 +13,8 @@ from scalechannels.paper.claims.verdicts import failed, verdicts
 from scalechannels.paper.comparisons import comparisons
 from scalechannels.paper.document import Progress
 from scalechannels.paper.experiments import EXPERIMENTS, OURS, Experiment, experiment
-from scalechannels.paper.figures.draw import IMAGES, draw_panels, with_pictures
+from scalechannels.paper.figures.draw import draw_panels, with_pictures
+from scalechannels.paper.figures.images import IMAGES
 from scalechannels.paper.published import RANKINGS
 from scalechannels.paper.recipes import WRITTEN, scales_of
 from scalechannels.paper.results import Result, Results

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from scalechannels.files import atomic_path
 from scalechannels.paper.experiments import EXPERIMENTS, Curve, Experiment, Panel, experiment
-from scalechannels.paper.figures.images import IMAGES
 from scalechannels.paper.recipes import scales_of
 from scalechannels.paper.results import PICTURES, Results
 from scalechannels.paper.tables import curve_means
@@ -60,7 +59,7 @@ def draw(id: str, results: Results) -> Figure:
 def draw_panels(id: str, results: Results) -> list[Figure]:
     """The panels as figures of their own, for pages that arrange them; images stay whole."""
     one = _figure_of(id)
-    count = 1 if id in IMAGES else len(one.panels)
+    count = len(one.panels) if one.renderer in PANELS else 1
     return [_arranged(results, one, [place], 1) for place in range(count)]
 
 
@@ -80,14 +79,12 @@ def _figure_of(id: str) -> Experiment:
     one = experiment(id, "figure")
     if one.is_table:
         raise ValueError(f"'{id}' is a table, not a figure: scalechannels table {id.removeprefix('table')}")
-    if id not in IMAGES and one.renderer not in PANELS:
-        raise ValueError(f"nothing draws {id}: {one.renderer!r} is neither in PANELS nor is {id} in IMAGES")
     return one
 
 
 def _arranged(results: Results, one: Experiment, places: Sequence[int], across: int) -> Figure:
     """A figure of some panels, so many beside each other, or of images."""
-    if one.id in IMAGES:
+    if one.renderer not in PANELS:
         return _image(one, results)
     down = -(-len(places) // across)
     figure = blank(PANEL_SIZE[0] * across, PANEL_SIZE[1] * down)
@@ -100,6 +97,11 @@ def _arranged(results: Results, one: Experiment, places: Sequence[int], across: 
 
 
 def _image(one: Experiment, results: Results) -> Figure:
+    from scalechannels.paper.figures.images import IMAGES  # torch, which curves do without
+
+    if one.id not in IMAGES:
+        kind = f"{one.renderer!r} is neither in PANELS"
+        raise ValueError(f"nothing draws {one.id}: {kind} nor is {one.id} in IMAGES")
     path = results.folder.parent / PICTURES / IMAGES[one.id].file
     if path.exists():
         return IMAGES[one.id].draw(path)

@@ -10,16 +10,25 @@ import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import torch
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from torch import Tensor
+
+from scalechannels.data.mnist_large_scale import large_scale
+from scalechannels.data.pictures import as_picture, as_shown, decode, is_grey, to_tensor
+from scalechannels.data.rescaled_cifar10 import CLASSES, rescale_cifar10
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
+from scalechannels.data.sources import load_cifar10, load_mnist
 from scalechannels.files import atomic_path, write_text
 from scalechannels.paper.experiments import Experiment
 from scalechannels.report.theme import INK, LINE, PANEL, SOFT, blank, fraction, size_axis
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from torch import Tensor
+from scalechannels.sampling import Foveate
+from scalechannels.saving.saved_network import load
+from scalechannels.scales import ScaleGrid
+from scalechannels.training.fit import fit
 
 DIGIT = 1
 """Which test digit is shown: the second one, a 2, as in the paper's illustration."""
@@ -49,8 +58,6 @@ def make_pictures(
 
 
 def write_digits(path: Path, options: dict[str, Any], *_: Any) -> None:
-    from scalechannels.data.pictures import as_shown
-
     write_strip(path, as_shown(mnist_samples(options.get("root"))))
 
 
@@ -60,22 +67,12 @@ def write_photos(path: Path, options: dict[str, Any], *_: Any) -> None:
 
 def mnist_samples(root: Path | None) -> Tensor:
     """One digit at all 17 sizes: (1, 17, 1, 112, 112)."""
-    import torch
-
-    from scalechannels.data.mnist_large_scale import large_scale
-    from scalechannels.data.sources import load_mnist
-
     digit = load_mnist(root).test_images[DIGIT : DIGIT + 1]
     return torch.stack([large_scale(digit, size) for size in MNIST_SIZES], 1)
 
 
 def cifar_samples(root: Path | None) -> Tensor:
     """A frog and a truck at nine factors: (2, 9, 3, 32, 32), 0 to 1."""
-    import torch
-
-    from scalechannels.data.rescaled_cifar10 import CLASSES, rescale_cifar10
-    from scalechannels.data.sources import load_cifar10
-
     data = load_cifar10(root)
     first = [int((data.test_labels == CLASSES.index(name)).nonzero()[0]) for name in CIFAR_SHOWN]
     return torch.stack([rescale_cifar10(data.test_images[first], factor) for factor in CIFAR_SIZES], 1)
@@ -83,8 +80,6 @@ def cifar_samples(root: Path | None) -> Tensor:
 
 def write_strip(path: Path, images: Tensor) -> None:
     """Images (rows, columns, C, H, W), 0 to 1, side by side in one PNG, pixel for pixel."""
-    from scalechannels.data.pictures import as_picture
-
     R, N, C, H, W = images.shape
     pixels = images.permute(2, 0, 3, 1, 4).reshape(C, R * H, N * W)
     with atomic_path(path) as temporary:
@@ -93,8 +88,6 @@ def write_strip(path: Path, images: Tensor) -> None:
 
 def read_strip(path: Path, side: int) -> Tensor:
     """The images (rows, columns, C, side, side) of such a PNG, 0 to 1."""
-    from scalechannels.data.pictures import decode, is_grey, to_tensor
-
     image, _ = decode(path)
     pixels = to_tensor(image, is_grey(image))  # (C, H, W)
     return pixels.unfold(1, side, side).unfold(2, side, side).movedim(0, 2)
@@ -102,11 +95,6 @@ def read_strip(path: Path, side: int) -> Tensor:
 
 def write_code(path: Path, options: dict[str, Any], experiment: Experiment, runs: Path, device: str) -> None:
     """Every channel's logits of one digit at several sizes, by the experiment's network."""
-    import torch
-
-    from scalechannels.saving.saved_network import load
-    from scalechannels.training.fit import fit
-
     (config,) = experiment.runs(1)
     (run,) = fit([config], runs, device=device, **options)
     network: Any = load(run.folder)
@@ -141,11 +129,6 @@ def sizes_figure(path: Path, side: int, height: float, **how: Any) -> Figure:
 
 def windows_figure(path: Path) -> Figure:
     """A digit, the regions that five channels see of it, and what each of them sees: 28 by 28 pixels."""
-    from matplotlib.patches import Rectangle
-
-    from scalechannels.sampling import Foveate
-    from scalechannels.scales import ScaleGrid
-
     digit = read_strip(path, 112)[0, MNIST_SIZES.index(2.0)]  # (1, 112, 112)
     grid = ScaleGrid(0.5, 8, ratio=2)
     windows = Foveate(grid)(digit[None])[0, :, 0]  # (S, 28, 28)

@@ -10,8 +10,8 @@ from helpers.made_up import made_up, write
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.paper.experiments import EXPERIMENTS, experiment
 from scalechannels.paper.figures import draw as draw_module
-from scalechannels.paper.figures.draw import IMAGES, draw, draw_panels, save, with_pictures
-from scalechannels.paper.figures.images import read_strip
+from scalechannels.paper.figures.draw import draw, draw_panels, save, with_pictures
+from scalechannels.paper.figures.images import IMAGES, read_strip
 from scalechannels.paper.recipes import few
 from scalechannels.paper.results import PICTURES, RUNS, Results
 
