@@ -5,24 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from scalechannels.report.theme import (
-    FIRST,
-    INK,
-    LINE,
-    SECOND,
-    SOFT,
-    bare,
-    blank,
-    cell_ticks,
-    named,
-    size_axis,
-)
+from scalechannels.report.theme import COLOURS, FIRST, INK, LINE, SOFT, blank, cells, size_axis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-COLOURS = (FIRST, SECOND)
-MARKERS = ("o", "s")
 
 
 def accuracy_curves(
@@ -40,13 +26,12 @@ def accuracy_curves(
     objects   what is recognised
     guessing  the accuracy without any knowledge
     """
-    if not 1 <= len(columns) <= len(COLOURS):
+    if len(columns) not in (1, 2):
         raise ValueError(f"one or two curves fit into this picture, got {list(columns)}")
     figure = blank(7.2, 4.2)
     axes = figure.subplots()
     tested = sorted({size for column in columns.values() for size in column})
-    size_axis(axes, tested)
-    named(axes, f"size of the {objects} in the test", "accuracy")
+    size_axis(axes, tested, f"size of the {objects} in the test", "accuracy")
     axes.set_ylim(0, 104)
     axes.set_yticks(range(0, 101, 20), [f"{value} %" for value in range(0, 101, 20)])
     axes.grid(axis="y", color=LINE, linewidth=1)
@@ -58,7 +43,7 @@ def accuracy_curves(
     said = "the one size of training" if len(trained) == 1 else "trained"
     axes.text(trained[-1] * 1.04, 3, said, color=SOFT, fontsize=9)
     heights: list[float] = []
-    for (name, column), colour, marker in zip(columns.items(), COLOURS, MARKERS, strict=False):
+    for (name, column), colour, marker in zip(columns.items(), COLOURS, ("o", "s"), strict=False):
         sizes = sorted(column)
         values = [column[size] for size in sizes]
         axes.plot(sizes, values, color=colour, marker=marker, markersize=5, linewidth=2.2, clip_on=False)
@@ -105,8 +90,5 @@ def selection_picture(
                 axes.add_patch(Rectangle(*box, facecolor=FIRST, alpha=min(1, share / strongest), linewidth=0))
     axes.set_xlim(-0.5, len(sizes) - 0.5)
     axes.set_ylim(-0.5, len(scales) - 0.5)
-    cell_ticks(axes.xaxis, sizes)
-    cell_ticks(axes.yaxis, scales)
-    named(axes, across, upwards)
-    bare(axes)
+    cells(axes, sizes, scales, across, upwards)
     return figure

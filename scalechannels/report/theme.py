@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 INK, SOFT, LINE, PANEL = "#1b1f24", "#5c6570", "#e1e3e6", "#ffffff"
 FIRST, SECOND = "#1f6fd0", "#c2561a"
+COLOURS = (FIRST, SECOND, "#2a9d5b", "#9b59b6", "#8a7f5c", "#c0392b")
+"""Those of curves."""
 VARIABLES = {"ink": INK, "soft": SOFT, "line": LINE, "panel": PANEL, "first": FIRST, "second": SECOND}
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif"
 
@@ -50,21 +51,37 @@ def bare(axes: Axes, labelsize: float = 11, pad: float = 6) -> None:
         spine.set_visible(False)
 
 
-def size_axis(axes: Axes, sizes: Sequence[float]) -> None:
+def size_axis(axes: Axes, sizes: Sequence[float], across: str, upwards: str = "") -> None:
     """A logarithmic axis of sizes, with ticks at the powers of two, and no frame."""
     axes.set_xscale("log", base=2)
     low, high = (math.log2(size) for size in (sizes[0], sizes[-1]))
     powers = [2.0**k for k in range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1)]
     axes.set_xticks(powers, [fraction(size) for size in powers])
     axes.minorticks_off()
+    named(axes, across, upwards)
     bare(axes)
 
 
-def cell_ticks(axis: Axis, values: Sequence[float]) -> None:
-    """Names those cells of a heat map whose value is a power of two."""
-    powers = {i: round(math.log2(value)) for i, value in enumerate(values)}
-    named = [i for i, value in enumerate(values) if abs(math.log2(value) - powers[i]) < 1e-6]
-    axis.set_ticks(named, [fraction(2.0 ** powers[i]) for i in named])
+def count_axis(axes: Axes, counts: Sequence[int], across: str, upwards: str) -> None:
+    """A logarithmic axis of numbers, with a tick at each of them, and no frame."""
+    axes.set_xscale("log")
+    axes.set_xticks(counts, [f"{count:,}" for count in counts])
+    axes.minorticks_off()
+    axes.set_xlim(counts[0] / 1.2, counts[-1] * 1.2)
+    named(axes, across, upwards)
+    bare(axes, labelsize=9)
+
+
+def cells(
+    axes: Axes, sizes: Sequence[float], scales: Sequence[float], across: str, upwards: str, **ticks: float
+) -> None:
+    """The axes of a heat map: they name those cells whose value is a power of two."""
+    for axis, values in ((axes.xaxis, sizes), (axes.yaxis, scales)):
+        powers = {i: round(math.log2(value)) for i, value in enumerate(values)}
+        whole = [i for i, value in enumerate(values) if abs(math.log2(value) - powers[i]) < 1e-6]
+        axis.set_ticks(whole, [fraction(2.0 ** powers[i]) for i in whole])
+    named(axes, across, upwards)
+    bare(axes, **ticks)
 
 
 def svg(figure: Figure, title: str) -> str:

@@ -17,19 +17,7 @@ from scalechannels.paper.experiments import EXPERIMENTS, Curve, Experiment, Pane
 from scalechannels.paper.recipes import scales_of
 from scalechannels.paper.results import PICTURES, Results
 from scalechannels.paper.tables import curve_means
-from scalechannels.report.theme import (
-    FIRST,
-    INK,
-    LINE,
-    PANEL,
-    SECOND,
-    SOFT,
-    bare,
-    blank,
-    cell_ticks,
-    named,
-    size_axis,
-)
+from scalechannels.report.theme import COLOURS, INK, LINE, PANEL, SOFT, blank, cells, count_axis, size_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +25,6 @@ if TYPE_CHECKING:
 
 PANEL_SIZE = (4.6, 3.3)
 """Inches."""
-COLOURS = (FIRST, SECOND, "#2a9d5b", "#9b59b6", "#8a7f5c", "#c0392b")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 DASHED = (0, (4, 2))
 GREY = (DASHED, (0, (1, 1.2)), (0, (7, 2, 1.5, 2)))
@@ -113,20 +100,14 @@ def _image(one: Experiment, results: Results) -> Figure:
 def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> None:
     """Accuracy against the size of the test or the number of samples; the legend names what is missing."""
     if one.renderer == "samples":
-        across = "number of training samples"
         counts = [config.data.samples or 0 for config in panel.curves[0].configs]
-        axes.set_xscale("log")
-        axes.set_xticks(counts, [f"{count:,}" for count in counts])
-        axes.minorticks_off()
-        axes.set_xlim(counts[0] / 1.2, counts[-1] * 1.2)
-        bare(axes, labelsize=9)
+        count_axis(axes, counts, "number of training samples", "accuracy (%)")
     else:
         data = panel.curves[0].configs[0].data.about
         across = "size of the test digits" if data.values == "digits" else "scale factor of the test images"
-        size_axis(axes, data.test_sizes)
+        size_axis(axes, data.test_sizes, across, "accuracy (%)")
         low, *_, high = data.test_sizes
         axes.set_xlim(low / (high / low) ** 0.04, high * (high / low) ** 0.04)
-    named(axes, across, "accuracy (%)")
     low, high = panel.shown
     axes.set_ylim(low - 0.02 * (high - low), high + 0.02 * (high - low))
     axes.grid(color=LINE, linewidth=0.8)
@@ -157,20 +138,15 @@ def draw_selection(axes: Axes, results: Results, one: Experiment, panel: Panel) 
     """
     (curve,) = panel.curves
     found = [result.selection for result in results.of(curve)]
-    named(axes, "size of the test digits", "scale channel σ")
-    bare(axes, labelsize=9, pad=4)
+    sizes, scales = (sorted(found[0]), scales_of(curve.configs[0])) if found else ([], [])
+    cells(axes, sizes, scales, "size of the test digits", "scale channel σ", labelsize=9, pad=4)
     if not found:
-        axes.set_xticks([])
-        axes.set_yticks([])
         _no_results(axes)
         return
-    sizes, scales = sorted(found[0]), scales_of(curve.configs[0])
     shares = [
         [fmean(seed[size][channel] for seed in found) for size in sizes] for channel in range(len(scales))
     ]  # (channels, sizes)
     axes.imshow(shares, cmap="gray_r", origin="lower", interpolation="nearest", aspect="auto")
-    cell_ticks(axes.xaxis, sizes)
-    cell_ticks(axes.yaxis, scales)
 
 
 def _no_results(axes: Axes) -> None:

@@ -24,7 +24,7 @@ from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.data.sources import load_cifar10, load_mnist
 from scalechannels.files import atomic_path, write_text
 from scalechannels.paper.experiments import Experiment
-from scalechannels.report.theme import INK, LINE, PANEL, SOFT, blank, fraction, size_axis
+from scalechannels.report.theme import INK, LINE, SOFT, blank, fraction, size_axis
 from scalechannels.sampling import Foveate
 from scalechannels.saving.saved_network import load
 from scalechannels.scales import ScaleGrid
@@ -154,17 +154,14 @@ def code_figure(path: Path) -> Figure:
     code: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     figure = blank(WIDTH, 2.8)
     winner = max(set(code["winner"]), key=code["winner"].count)
-    curves = {}
-    for size in CODE_SIZES:
-        index = min(range(len(code["sizes"])), key=lambda i: abs(code["sizes"][i] - size))
-        curves[size] = [row[winner] for row in code["logits"][index]]
+    logits = dict(zip(code["sizes"], code["logits"], strict=True))
+    curves = {size: [row[winner] for row in logits[size]] for size in CODE_SIZES}
     top = max(max(curve) for curve in curves.values())
     bottom = min(0.0, *(min(curve) for curve in curves.values()))
     for plot, (size, curve), colour in zip(
         figure.subplots(1, len(curves), sharey=True), curves.items(), RINGS[1:], strict=False
     ):
-        size_axis(plot, code["scales"])
-        plot.set_facecolor(PANEL)
+        size_axis(plot, code["scales"], "scale channel σ")
         plot.fill_between(code["scales"], curve, 0, color=colour, alpha=0.2, linewidth=0)
         plot.plot(code["scales"], curve, color=colour, marker="o", markersize=3.5)
         plot.axhline(max(curve), color=SOFT, linewidth=1, linestyle=(0, (4, 2)))
@@ -172,7 +169,6 @@ def code_figure(path: Path) -> Figure:
         plot.axvline(size, color=SOFT, linewidth=1, linestyle=(0, (1, 2)))
         plot.set_ylim(bottom - 1, top * 1.12)
         plot.set_title(f"the digit {winner} at size {fraction(size)}", fontsize=10, color=INK)
-        plot.set_xlabel("scale channel σ", color=SOFT)
     figure.axes[0].set_ylabel("logit of its class", color=SOFT)
     return figure
 
