@@ -78,11 +78,12 @@ def paired_difference(
     draws = np.random.default_rng(seed)
     first, second = 100 * a.mean(1), 100 * b.mean(1)  # (seeds, images)
     by_image = first.mean(0) - second.mean(0)  # (images,)
-    varying = (first - second,) if same_weights else (first, second)
-    chance = _over_images(by_image, draws, resamples) + _over_seeds(varying, draws, resamples)
+    of_seeds, freedom = _of_seeds((first - second,) if same_weights else (first, second))
+    chance = _over_images(by_image, draws, resamples)
+    chance += math.sqrt(of_seeds) * draws.standard_t(freedom, resamples)
     low, high = np.quantile(chance, (0.025, 0.975))
     difference = float(by_image.mean())
-    of_images, (of_seeds, freedom) = by_image.var() / (len(by_image) - 1), _of_seeds(varying)
+    of_images = by_image.var() / (len(by_image) - 1)
     variance = of_images + of_seeds
     p = float(difference == 0)
     if variance:
@@ -118,17 +119,11 @@ def _over_images(values: np.ndarray, draws: np.random.Generator, resamples: int)
     return (drawn - counts) @ different / len(values)
 
 
-def _over_seeds(networks: Sequence[np.ndarray], draws: np.random.Generator, resamples: int) -> np.ndarray:
-    """By how much the difference of two means over seeds is off, from their (seeds, images): (resamples,).
+def _of_seeds(networks: Sequence[np.ndarray]) -> tuple[float, float]:
+    """The variance that seeds give to the difference of two (seeds, images), and Welch's degrees of freedom.
 
     From one such array, of differences, where seeds are paired.
     """
-    variance, freedom = _of_seeds(networks)
-    return np.sqrt(variance) * draws.standard_t(freedom, resamples) if variance else np.zeros(resamples)
-
-
-def _of_seeds(networks: Sequence[np.ndarray]) -> tuple[float, float]:
-    """The variance that seeds give to the difference, and Welch's degrees of freedom of it."""
     several = [values for values in networks if len(values) > 1]
     freedom = np.array([len(values) - 1 for values in several])
     variances = np.array([_variance_of_seeds(values) / len(values) for values in several])
