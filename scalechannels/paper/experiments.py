@@ -36,9 +36,6 @@ class Curve:
     """Its place among the colours; by default its place in the panel."""
     dashed: bool = False
 
-    def runs(self, seeds: int) -> tuple[RunConfig, ...]:
-        return tuple(seeded(config, seed) for config in self.configs for seed in range(seeds))
-
 
 @dataclass(frozen=True)
 class Panel:
@@ -87,8 +84,8 @@ class Experiment:
         count = self.seeds if seeds is None else seeds
         if count < 1:
             raise ValueError(f"at least one seed is needed, got {count}")
-        curves = (curve for panel in self.panels for curve in panel.curves)
-        return tuple(dict.fromkeys(run for curve in curves for run in curve.runs(count)))
+        configs = (config for panel in self.panels for curve in panel.curves for config in curve.configs)
+        return tuple(dict.fromkeys(seeded(config, seed) for config in configs for seed in range(count)))
 
 
 def _each(entries: Iterable[dict[str, Any]], name: Literal["title", "label"]) -> Iterator[dict[str, Any]]:
