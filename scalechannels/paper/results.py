@@ -13,16 +13,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from scalechannels.data.sizes import accuracies
 from scalechannels.files import json_text, write_text
 from scalechannels.paper.experiments import Curve
 from scalechannels.paper.recipes import seeded
 from scalechannels.training.config import ResolvedRun, RunConfig
-
-if TYPE_CHECKING:
-    import numpy as np
+from scalechannels.training.errors import unpack_errors
 
 RUNS, PICTURES = "runs", "pictures"
 """The folders within results/: the runs, and what the pictures are drawn from."""
@@ -76,8 +76,6 @@ class Result:
 
         Sizes without errors are left out: in the oldest results, all of them.
         """
-        from scalechannels.training.errors import unpack_errors  # numpy, only where it is needed
-
         kept = [entry for entry in self.values["evaluation"]["sizes"] if entry.get("errors") is not None]
         sizes = [tuple(entry["size"]) if isinstance(entry["size"], list) else entry["size"] for entry in kept]
         wrong = [unpack_errors(entry["errors"], int(entry["images"])) for entry in kept]
@@ -190,8 +188,6 @@ def read_result(path: Path, config: RunConfig, tested: Iterable[tuple[float, flo
 
 def _check_errors(path: Path, entry: dict[str, Any]) -> None:
     """The errors of a test set must be readable, and as many as its accuracy says."""
-    from scalechannels.training.errors import unpack_errors
-
     try:
         images = int(entry["images"])
         wrong = int(unpack_errors(entry["errors"], images).sum())
