@@ -27,15 +27,11 @@ RANKING_HEADS = ("place", "network", "paper", "ours", "our place", "difference")
 
 def table_text(results: Results, id: str, form: TextForm | Literal["json"] = "text") -> str:
     """A table of the paper, or the data of a figure."""
-    if id == "evidence":
-        parts = chosen([id])
-        if form == "json":
-            return _json(factorial_json(results, part) for part in parts)
-        return "\n\n\n".join(factorial_text(results, part, form) for part in parts)
-    one = experiment(id, "table")
+    one, *others = chosen([id]) if id == "evidence" else [experiment(id, "table")]
     if one.renderer == "factorial":
-        text = factorial_text(results, one, form) if form != "json" else ""
-        return text or _json([factorial_json(results, one)])
+        if form == "json":
+            return _json(factorial_json(results, part) for part in (one, *others))
+        return "\n\n\n".join(factorial_text(results, part, form) for part in (one, *others))
     if id == "beyond":
         if form == "json":
             return _json(row for id in BEYOND for row in comparisons_json(results, id))
@@ -86,11 +82,7 @@ def main_text(rows: Sequence[TableRow], form: TextForm = "text") -> str:
         for row, line in zip(rows, body, strict=True):
             for ours, paper, difference in (main_cell(row, column) for column in RANGES):
                 line.append(ours if row.paper is None else f"{ours} ({paper}, {difference})")
-        note = (
-            "Each cell: our mean ± standard deviation over seeds (the paper's value, the difference). "
-            "(ours): a network that the paper does not have."
-        )
-        return markdown(["", "seeds", *RANGES], body) + f"\n\n{note}"
+        return markdown(["", "seeds", *RANGES], body) + f"\n\n{experiment('table1').caption}"
     width = max((len(row.label) + 1 for row in rows), default=0)
     lines = [
         " " * width + "".join(f"{column:^28}" for column in RANGES),
