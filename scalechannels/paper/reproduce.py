@@ -81,7 +81,6 @@ def reproduce(
     seeds: int | None = None,
     only: Sequence[NetworkName] = (),
     device: str | None = None,
-    together: int = TOGETHER,
     say: Callable[[str], None] = _say,
     **options: Any,
 ) -> list[RunConfig]:
@@ -90,7 +89,6 @@ def reproduce(
     runs         the folder of the runs, with weights and checkpoints
     results      the folder that gets one JSON for each run
     seeds, only  as for `missing`
-    together     at most so many runs are trained as one on a GPU
     options      of `training.fit`, such as root
     """
     import torch
@@ -99,7 +97,7 @@ def reproduce(
 
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu")).type
     lacking = missing(ids, results, seeds=seeds, only=only, say=say)
-    parts = groups(lacking, together if place == "cuda" else 1)
+    parts = groups(lacking, TOGETHER if place == "cuda" else 1)
     for number, part in enumerate(parts, 1):
         names = ", ".join(dict.fromkeys(f"{run.network.name} tr{_sizes(run)}" for run in part))
         say(f"{number}/{len(parts)}: {len(part)} {'run' if len(part) == 1 else 'runs'}, {names}")
