@@ -93,15 +93,13 @@ def _figure(results: Results, one: Experiment) -> dict[str, Any]:
         caption += f" {progress} runs have a result; the others are named in the legends as missing."
     if progress.found and not wide:
         caption += f" Cost: {progress.cost}."
-    panels = [svg(panel, f"{title} {n}") for n, panel in enumerate(draw_panels(one.id, results), 1)]
-    numbers = curve_text(results, one) if one.renderer in ("curves", "samples") else ""
     return {
         "id": one.id,
         "title": title,
-        "panels": panels,
+        "panels": [svg(panel, f"{title} {n}") for n, panel in enumerate(draw_panels(one.id, results), 1)],
         "wide": wide,
         "caption": caption,
-        "numbers": numbers,
+        "numbers": curve_text(results, one) if one.renderer in ("curves", "samples") else "",
     }
 
 
