@@ -12,6 +12,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from scalechannels.files import atomic_path
 from scalechannels.paper.experiments import EXPERIMENTS, Curve, Experiment, Panel, experiment
 from scalechannels.paper.recipes import scales_of
@@ -161,7 +163,7 @@ def _draw(axes: Axes, results: Results, one: Experiment, curve: Curve, place: in
         axes.plot([], [], color=colour, linewidth=1.2, alpha=0.5, label=f"{curve.label} (no result)")
         return False
     places = sorted(means)
-    values = [means[at].mean for at in places]
+    values = np.array([means[at].mean for at in places])
     axes.plot(
         places,
         values,
@@ -172,12 +174,9 @@ def _draw(axes: Axes, results: Results, one: Experiment, curve: Curve, place: in
         linestyle=GREY[number % len(GREY)] if curve.reference else DASHED if curve.dashed else "-",
         label=curve.label,
     )
-    spread = [means[at].std or 0.0 for at in places]
-    if any(spread):
-        below, above = (
-            [value + sign * std for value, std in zip(values, spread, strict=True)] for sign in (-1, 1)
-        )
-        axes.fill_between(places, below, above, color=colour, alpha=0.15, linewidth=0)
+    spread = np.array([means[at].std or 0.0 for at in places])
+    if spread.any():
+        axes.fill_between(places, values - spread, values + spread, color=colour, alpha=0.15, linewidth=0)
     return True
 
 
