@@ -62,20 +62,17 @@ def write_digits(path: Path, options: dict[str, Any], *_: Any) -> None:
 
 
 def write_photos(path: Path, options: dict[str, Any], *_: Any) -> None:
-    write_strip(path, cifar_samples(options.get("root")))
+    """A frog and a truck at nine factors: (2, 9, 3, 32, 32), 0 to 1."""
+    data = load_cifar10(options.get("root"))
+    first = [int((data.test_labels == CLASSES.index(name)).nonzero()[0]) for name in CIFAR_SHOWN]
+    images = [rescale_cifar10(data.test_images[first], factor) for factor in CIFAR_SIZES]
+    write_strip(path, torch.stack(images, 1))
 
 
 def mnist_samples(root: Path | None) -> Tensor:
     """One digit at all 17 sizes: (1, 17, 1, 112, 112)."""
     digit = load_mnist(root).test_images[DIGIT : DIGIT + 1]
     return torch.stack([large_scale(digit, size) for size in MNIST_SIZES], 1)
-
-
-def cifar_samples(root: Path | None) -> Tensor:
-    """A frog and a truck at nine factors: (2, 9, 3, 32, 32), 0 to 1."""
-    data = load_cifar10(root)
-    first = [int((data.test_labels == CLASSES.index(name)).nonzero()[0]) for name in CIFAR_SHOWN]
-    return torch.stack([rescale_cifar10(data.test_images[first], factor) for factor in CIFAR_SIZES], 1)
 
 
 def write_strip(path: Path, images: Tensor) -> None:
