@@ -173,15 +173,11 @@ def found_by_seed(
     known: Results, runs: Sequence[RunConfig], seeds: Sequence[int] | None
 ) -> list[list[Result]]:
     """For each seed, the results of all training sets."""
-    asked = range(MOST_SEEDS) if seeds is None else seeds
-    whole, missing = [], []
-    for number in dict.fromkeys(asked):
-        wanted = [seeded(run, number) for run in runs]
-        found = [result for result in map(known.find, wanted) if result is not None]
-        missing += [run for run in wanted if known.find(run) is None]
-        if len(found) == len(wanted):
-            whole.append(found)
-    if not whole or (missing and seeds is not None):
+    numbers = dict.fromkeys(range(MOST_SEEDS) if seeds is None else seeds)
+    whole = known.by_seed(runs, numbers)
+    if not whole or (seeds is not None and len(whole) < len(numbers)):
+        wanted = (seeded(run, number) for number in numbers for run in runs)
+        missing = [run for run in wanted if known.find(run) is None]
         names = [(run.resolve("cuda").name, run.resolve("cpu").name) for run in missing]
         faults = [known.faults[name] for both in names for name in both if name in known.faults]
         raise NotEnoughRunsError(

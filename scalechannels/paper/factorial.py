@@ -10,15 +10,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from scalechannels.paper.comparisons import (
-    comparisons_json,
-    found_by_seed,
-    over_column,
-    row_runs,
-    sizes_over,
-)
+from scalechannels.paper.comparisons import comparisons_json, over_column, row_runs, sizes_over
 from scalechannels.paper.experiments import Experiment
-from scalechannels.paper.results import NotEnoughRunsError, Results
+from scalechannels.paper.results import Results
 from scalechannels.paper.tables import Mean, mean_of
 
 
@@ -37,9 +31,8 @@ def factorial_rows(results: Results, one: Experiment) -> list[Row]:
     """A row for each panel of the experiment."""
     rows = []
     for panel in one.panels:
-        try:
-            seeds = found_by_seed(results, row_runs(one, panel.title), None)
-        except NotEnoughRunsError:
+        seeds = results.by_seed(row_runs(one, panel.title))
+        if not seeds:
             rows.append(Row(panel.title, 0, None, {}))
             continue
         by = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,6 @@ import numpy as np
 
 from scalechannels.data.sizes import accuracies
 from scalechannels.files import json_text, write_text
-from scalechannels.paper.experiments import Curve
 from scalechannels.paper.recipes import seeded
 from scalechannels.training.config import ResolvedRun, RunConfig
 from scalechannels.training.errors import unpack_errors
@@ -108,10 +107,17 @@ class Results:
                 return found
         return None
 
-    def of(self, curve: Curve, point: int = 0) -> list[Result]:
-        """The results of a curve, one for each seed that is there."""
-        runs = (seeded(curve.configs[point], seed) for seed in range(MOST_SEEDS))
-        return [result for result in map(self.find, runs) if result is not None]
+    def of(self, config: RunConfig) -> list[Result]:
+        """The results of a run, one for each seed that is there."""
+        return [result for (result,) in self.by_seed([config])]
+
+    def by_seed(
+        self, runs: Sequence[RunConfig], seeds: Iterable[int] = range(MOST_SEEDS)
+    ) -> list[list[Result]]:
+        """The results of all of these runs, for each seed that all of them have."""
+        every = ([self.find(seeded(run, seed)) for run in runs] for seed in seeds)
+        there = ([result for result in found if result is not None] for found in every)
+        return [found for found in there if len(found) == len(runs)]
 
     def _load(self, config: RunConfig, name: str, tested: tuple[tuple[float, float], ...]) -> Result | None:
         path = self.folder / f"{name}.json"

@@ -16,8 +16,8 @@ from scalechannels.data.sizes import RANGES, mean_inside
 from scalechannels.paper.experiments import Curve, Experiment, Panel, experiment
 from scalechannels.paper.published import RANKINGS, TABLE1
 from scalechannels.paper.recipes import NETWORKS, SINGLE, scales_of
-from scalechannels.paper.results import Result, Results
-from scalechannels.training.config import NetworkName, RunConfig
+from scalechannels.paper.results import Results
+from scalechannels.training.config import NetworkName
 
 Source = Literal["paper", "ours"]
 
@@ -75,34 +75,30 @@ def main_table(results: Results) -> list[TableRow]:
 
 def _rows(results: Results, panel: Panel, source: Source) -> list[TableRow]:
     """A network's rows: one for each training set, and the mean over single training sizes as the fourth."""
-
-    def row(train: str, config: RunConfig, seeds: Sequence[Sequence[Result]]) -> TableRow:
-        """From, for each seed, the results whose means it averages."""
-        name = config.network.name
+    trained = [(curve.label, [curve.configs[0]]) for curve in panel.curves]
+    single = [run for label, (run,) in trained if label in SINGLE]
+    if len(single) == len(SINGLE):
+        trained.insert(3, ("mean", single))
+    rows = []
+    for train, runs in trained:
+        seeds, name = results.by_seed(runs), runs[0].network.name
         ours = {
             column: mean_of([fmean(mean_inside(r.accuracies, *ends) for r in seed) for seed in seeds])
             for column, ends in RANGES.items()
             if seeds
         }
-        return TableRow(
+        row = TableRow(
             name,
             panel.title,
             train,
-            len(scales_of(config)),
+            len(scales_of(runs[0])),
             len(seeds),
             ours,
             TABLE1[name, train] if source == "paper" else None,
             source,
             max(0, experiment("table1").seeds - len(seeds)),
         )
-
-    found = {curve.label: results.of(curve) for curve in panel.curves}
-    rows = [row(c.label, c.configs[0], [[result] for result in found[c.label]]) for c in panel.curves]
-    if set(SINGLE) <= set(found):
-        by_seed = [{result.config.training.seed: result for result in found[train]} for train in SINGLE]
-        common = sorted(set.intersection(*map(set, by_seed)))
-        together = [[one[seed] for one in by_seed] for seed in common]
-        rows.insert(3, row("mean", panel.curves[0].configs[0], together))
+        rows.append(row)
     return rows
 
 
@@ -170,7 +166,7 @@ def curve_tables(results: Results, one: Experiment) -> list[CurveTable]:
         columns = {curve.label: curve_means(results, one, curve) for curve in panel.curves}
         missing: dict[str, int] = {}
         for curve in panel.curves:
-            found = [len(results.of(curve, point)) for point in range(len(curve.configs))]
+            found = [len(results.of(config)) for config in curve.configs]
             if count := sum(max(0, one.seeds - seeds) for seeds in found):
                 missing[curve.label] = count
         tables.append(CurveTable(panel.title, columns, missing))
@@ -180,12 +176,12 @@ def curve_tables(results: Results, one: Experiment) -> list[CurveTable]:
 def curve_means(results: Results, one: Experiment, curve: Curve) -> dict[float, Mean]:
     """Test size → accuracy over seeds; for few samples, number of samples → accuracy on the range."""
     if one.renderer != "samples":
-        found = [result.accuracies for result in results.of(curve)]
+        found = [result.accuracies for result in results.of(curve.configs[0])]
         return {size: mean_of([one[size] for one in found]) for size in (found[0] if found else ())}
     means: dict[float, Mean] = {}
     (low_high,) = one.tested
-    for point, config in enumerate(curve.configs):
-        tested = [result.accuracy_over(*low_high) for result in results.of(curve, point)]
+    for config in curve.configs:
+        tested = [result.accuracy_over(*low_high) for result in results.of(config)]
         values = [value for value in tested if value is not None]
         if values:
             assert config.data.samples is not None

@@ -7,7 +7,7 @@ from itertools import combinations
 from statistics import correlation, fmean, linear_regression
 
 from scalechannels.paper.claims.claim import Checked, listed, need
-from scalechannels.paper.experiments import Curve, experiment
+from scalechannels.paper.experiments import experiment
 from scalechannels.paper.recipes import NETWORKS, SINGLE, Train, mnist, scales_of
 from scalechannels.paper.results import NotEnoughRunsError, Result, Results
 from scalechannels.training.config import NetworkName
@@ -46,7 +46,7 @@ def overlap(one: Result, other: Result) -> float:
 
 def _all(results: Results, name: NetworkName, train: Train) -> list[Result]:
     """Every seed that is there."""
-    found = results.of(Curve(train, (mnist(name, train),)))
+    found = results.of(mnist(name, train))
     if not found:
         raise NotEnoughRunsError(f"no result of {NETWORKS[name]} {train} with 17 channels")
     return found

@@ -139,7 +139,7 @@ def draw_selection(axes: Axes, results: Results, one: Experiment, panel: Panel) 
     As in the paper, the grey levels of each histogram go from its smallest to its largest share.
     """
     (curve,) = panel.curves
-    found = [result.selection for result in results.of(curve)]
+    found = [result.selection for result in results.of(curve.configs[0])]
     sizes, scales = (sorted(found[0]), scales_of(curve.configs[0])) if found else ([], [])
     cells(axes, sizes, scales, "size of the test digits", "scale channel σ", labelsize=9, pad=4)
     if not found:
