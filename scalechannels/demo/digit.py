@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from PIL import Image, ImageDraw
 from torch import Tensor
 
 from scalechannels.data.pictures import UnreadableImageError, as_picture, decode, to_tensor
@@ -51,8 +52,6 @@ def digit_from_picture(file: bytes) -> Tensor:
 
     Ink is what differs from the border, darker or lighter. Raises UnreadableImageError and NoDigitError.
     """
-    from PIL import Image
-
     image = read_picture(file)[0]  # (H, W)
     border = torch.cat((image[0], image[-1], image[:, 0], image[:, -1])).median()
     ink = (image - border).abs()
@@ -65,14 +64,11 @@ def digit_from_picture(file: bytes) -> Tensor:
     height, width = (max(1, round(side * zoom)) for side in box.shape)
     picture = as_picture(box)
     smoothing = Image.Resampling.BOX if zoom < 1 else Image.Resampling.BICUBIC
-    small = np.asarray(picture.resize((width, height), resample=smoothing))
-    frame = np.zeros((3 * SIDE, 3 * SIDE), np.uint8)  # large enough for any shift to the centre of mass
-    top, left = (3 * SIDE - height) // 2, (3 * SIDE - width) // 2
-    frame[top : top + height, left : left + width] = small
-    x, y = _centre_of_mass(frame)
-    first_row, first_column = round(SIDE + y), round(SIDE + x)
-    digit = frame[first_row : first_row + SIDE, first_column : first_column + SIDE]
-    return torch.from_numpy(digit.copy())
+    small = picture.resize((width, height), resample=smoothing)
+    frame = Image.new("L", (3 * SIDE, 3 * SIDE))  # large enough for any shift to the centre of mass
+    frame.paste(small, ((3 * SIDE - width) // 2, (3 * SIDE - height) // 2))
+    left, top = (round(SIDE + off) for off in _centre_of_mass(np.asarray(frame)))
+    return torch.from_numpy(np.array(frame.crop((left, top, left + SIDE, top + SIDE))))
 
 
 def read_picture(file: bytes) -> Tensor:
@@ -90,8 +86,6 @@ def read_picture(file: bytes) -> Tensor:
 
 def _draw(strokes: Sequence[np.ndarray], centre: np.ndarray) -> np.ndarray:
     """Strokes in pixels of the digit, `centre` in the middle: (28, 28) uint8."""
-    from PIL import Image, ImageDraw
-
     picture = Image.new("L", (SIDE * FINE, SIDE * FINE))
     pen = ImageDraw.Draw(picture)
     radius = PEN / 2 * FINE
