@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from PIL import ImageDraw, ImageFont
+from PIL.Image import Image, Resampling
+from torch import Tensor
 
 from scalechannels.data.pictures import as_picture
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-    from torch import Tensor
 
 FOUND, AT_EDGE = (255, 149, 0), (90, 170, 255)  # orange; blue for objects whose scale is at the grid's edge
 LARGEST = 4096
@@ -20,9 +20,6 @@ SMALLEST = 256
 
 def draw(image: Tensor, objects: Sequence[Mapping[str, Any]]) -> Image:
     """The image (C, H, W), 0 to 1, with boxes. An object has "box", "class", "probability" and "at_edge"."""
-    from PIL import ImageDraw, ImageFont
-    from PIL.Image import Resampling
-
     longest = max(image.shape[1:])
     # Of a huge image only every `step`-th pixel is kept, before anything is copied.
     step = -(-longest // LARGEST)

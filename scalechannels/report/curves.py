@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from scalechannels.report.theme import COLOURS, FIRST, INK, LINE, SOFT, blank, cells, size_axis
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def accuracy_curves(
@@ -75,8 +74,6 @@ def selection_picture(
 
     shares   for each size, the mean contribution of each channel to the winning class
     """
-    from matplotlib.patches import Rectangle
-
     if len(shares) != len(sizes) or any(len(row) != len(scales) for row in shares):
         raise ValueError(f"one share for each of {len(sizes)} sizes and {len(scales)} channels is needed")
     figure = blank(7.2, 6.0)

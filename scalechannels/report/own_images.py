@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+from matplotlib.figure import Figure
+from torch import Tensor
 
 from scalechannels.data.sizes import accuracies
 from scalechannels.report.curves import accuracy_curves, selection_picture
 from scalechannels.report.page import render
 from scalechannels.report.theme import fraction
 from scalechannels.scales import QUARTER_OCTAVE
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from torch import Tensor
 
 CHANNELS, PLAIN = "scale channels", "plain CNN"
 MOST_CLASSES = 40

@@ -10,11 +10,11 @@ import io
 import math
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from html import escape
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 INK, SOFT, LINE, PANEL = "#1b1f24", "#5c6570", "#e1e3e6", "#ffffff"
 FIRST, SECOND = "#1f6fd0", "#c2561a"
@@ -32,8 +32,6 @@ def fraction(size: float) -> str:
 
 def blank(width: float, height: float) -> Figure:
     """An empty picture of so many inches."""
-    from matplotlib.figure import Figure
-
     return Figure(figsize=(width, height), facecolor=PANEL, layout="constrained")
 
 
@@ -86,10 +84,6 @@ def cells(
 
 def svg(figure: Figure, title: str) -> str:
     """The figure as inline SVG, named for those who cannot see it."""
-    from html import escape
-
-    from matplotlib import rc_context
-
     buffer = io.StringIO()
     # The salt keeps names on one page apart, and the file the same every time.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": title}):

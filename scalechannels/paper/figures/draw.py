@@ -10,9 +10,10 @@ import string
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from scalechannels.files import atomic_path
 from scalechannels.paper.experiments import EXPERIMENTS, Curve, Experiment, Panel, experiment
@@ -20,10 +21,6 @@ from scalechannels.paper.recipes import scales_of
 from scalechannels.paper.results import PICTURES, Results
 from scalechannels.paper.tables import curve_means
 from scalechannels.report.theme import COLOURS, INK, LINE, PANEL, SOFT, blank, cells, count_axis, size_axis
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 PANEL_SIZE = (4.6, 3.3)
 """Inches."""
