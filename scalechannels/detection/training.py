@@ -81,15 +81,14 @@ def train(
     generator = torch.Generator().manual_seed(seed)
     backbone = ConvBackbone(tuple(features), classes=CLASSES + 1, hidden=hidden, batch_norm=kind != "swmax")
     backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    model: nn.Module = backbone
     if kind == "swmax":  # without batch norm it takes smaller steps
         rate, backbone.drop.p = rate / 3, 0.0
+        model = ScaleChannelNetwork(backbone, COARSE, MaxOverScales(), look="everywhere")
     optimiser = torch.optim.Adam(backbone.parameters(), lr=rate)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps, pct_start=0.1)
     backbone.train()
     start, running = time.monotonic(), 0.0
-    model: nn.Module = backbone
-    if kind == "swmax":
-        model = ScaleChannelNetwork(backbone, COARSE, MaxOverScales(), look="everywhere")
     for step in range(1, steps + 1):
         if kind == "swmax":
             images, targets = whole_images(digits, generator)
