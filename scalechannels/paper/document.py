@@ -82,20 +82,19 @@ def generated(results: Results) -> str:
 
 def evidence(results: Results) -> str:
     """What the factorial tables say, how the data were used, and the tables."""
-    used: Counter[tuple[str, str]] = Counter()
+    used: dict[str, Counter[str]] = {}
     for path in sorted(results.folder.parent.rglob("*.json*")):
         if path.parent.name != PICTURES:
             lines = path.read_text(encoding="utf-8").splitlines() if path.suffix == ".jsonl" else None
             for text in lines or [path.read_text(encoding="utf-8")]:
                 run = json.loads(text)
-                used[run["evaluation"]["split"], run["config"]["data"]["name"]] += 1
-    count = {split: {data: number for (of, data), number in used.items() if of == split} for split, _ in used}
+                used.setdefault(run["evaluation"]["split"], Counter())[run["config"]["data"]["name"]] += 1
     return render(
         "evidence.md",
         mnist=Said(results, "evidence-mnist"),
         cifar=Said(results, "evidence-cifar"),
-        tests=count["test"],
-        validations=count["validation"],
+        tests=used["test"],
+        validations=used["validation"],
         claims=len(verdicts(results)),
         failed=len(failed(results)),
     ).strip()
