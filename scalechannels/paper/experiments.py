@@ -67,6 +67,8 @@ class Experiment:
     """Which rows each row is compared with. A row is a panel: the mean over its curves."""
     rows: Mapping[str, RunConfig] = field(default_factory=dict, hash=False)
     """The rows of a figure, whose panels are none."""
+    heading: str = ""
+    """What stands above the table of its comparisons."""
     columns: tuple[str, ...] = ()
     """What rows are compared over: a range of test sizes such as [1,4], or one: size 1/2."""
 

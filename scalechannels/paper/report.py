@@ -20,7 +20,6 @@ from scalechannels.paper.recipes import WRITTEN, scales_of
 from scalechannels.paper.results import Result, Results
 from scalechannels.paper.table_text import (
     BEYOND,
-    CIFAR_TITLE,
     RANKING_HEADS,
     comparison_rows,
     curve_text,
@@ -68,14 +67,14 @@ def _main_cells(row: TableRow) -> list[Cell]:
 def compared(results: Results) -> list[tuple[str, list[str], list[list[Cell]]]]:
     """Tables of comparisons that have results: a title, the heads, and the rows."""
     tables = []
-    for title, id in zip(("", CIFAR_TITLE), BEYOND, strict=True):
-        found, over = (one for one in comparisons(results, id) if one.by), experiment(id).columns
+    for shown in map(experiment, BEYOND):
+        found, over = (one for one in comparisons(results, shown.id) if one.by), shown.columns
         rows: list[list[Cell]] = [
             [(one, f"against {other}"), *map(_halves, cells)]
             for one, other, *cells in comparison_rows(found, over, between=" ")
         ]
         if rows:
-            tables.append((title, ["", *over, "seeds"], rows))
+            tables.append((shown.heading, ["", *over, "seeds"], rows))
     return tables
 
 

@@ -16,10 +16,6 @@ from scalechannels.paper.tables import Mean, RankRow, TableRow, as_json, curve_t
 
 TextForm = Literal["text", "markdown"]
 NONE = "–"
-CIFAR_TITLE = (
-    "Rescaled CIFAR-10, 5 channels unless another number is given, trained on the original images, with the "
-    "residual backbone on random flips and crops of them:"
-)
 BEYOND = ("beyond", "beyond-cifar")
 """Our networks compared with others: on digits, and on rescaled CIFAR-10."""
 RANKING_HEADS = ("place", "network", "paper", "ours", "our place", "difference")
@@ -193,7 +189,8 @@ def comparison_text(results: Results, form: TextForm = "text") -> str:
         )
         for id, found in tables.items()
     )
-    return "\n\n".join([mnist, CIFAR_TITLE, cifar10, experiment("beyond").caption + waiting])
+    digits, photos = map(experiment, BEYOND)
+    return "\n\n".join([mnist, photos.heading, cifar10, digits.caption + waiting])
 
 
 def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], form: TextForm) -> str:
