@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from matplotlib.figure import Figure  # not pyplot: it would keep figures alive and choose a backend
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from scalechannels.data.folder import ImageFolder
@@ -25,11 +27,9 @@ from scalechannels.data.sources import load_cifar10, load_mnist
 from scalechannels.data.strokes import CLASSES, strokes
 from scalechannels.files import atomic_path
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 DPI = 100
 GAP = 2  # pixels between cells
+ACROSS, SIDE = 10, 112  # images of each class of a folder, and the pixels of their cells
 TEXT = {"fontsize": 9, "color": "0.2"}
 
 
@@ -61,16 +61,14 @@ def show_cifar10(path: Path | str, seed: int = 0, root: Path | str | None = None
     return contact_sheet(path, columns, CIFAR_CLASSES, names, title, zoom=3)
 
 
-def show_folder(
-    path: Path | str, images: ImageFolder, seed: int = 0, across: int = 10, side: int = 112
-) -> Path:
-    """Some images of each class, whole, each fitted into a square of `side` pixels."""
+def show_folder(path: Path | str, images: ImageFolder, seed: int = 0) -> Path:
+    """Some images of each class, whole, each fitted into a square."""
     generator = torch.Generator().manual_seed(seed)
     rows = []
     for label in range(len(images.classes)):
         members = [index for index, own in enumerate(images.labels) if own == label]
-        order = torch.randperm(len(members), generator=generator)[:across].tolist()
-        rows.append([thumbnail(images[members[i]][0], side) for i in order])
+        order = torch.randperm(len(members), generator=generator)[:ACROSS].tolist()
+        rows.append([thumbnail(images[members[i]][0]) for i in order])
     columns = [str(number + 1) for number in range(max(map(len, rows)))]
     title = f"{images.root.name}: {len(images)} images in {len(images.classes)} classes, seed {seed}"
     return contact_sheet(path, rows, images.classes, columns, title, blank=0.9)
@@ -128,8 +126,6 @@ def contact_sheet(
 
 def scene_sheet(path: Path | str, scenes: Sequence[tuple[str, Scene]]) -> Path:
     """Write scenes one below the other, each with a name, and every object with its box, class and size."""
-    from matplotlib.patches import Rectangle
-
     figure, all_axes = panels([shown.image.shape[-2:] for _, shown in scenes], left=16, top=30)
     for axes, (name, shown) in zip(all_axes, scenes, strict=True):
         axes.imshow(shown.image[0].numpy(), cmap="gray", vmin=BACKGROUND, vmax=-BACKGROUND)
@@ -151,8 +147,6 @@ def scene_sheet(path: Path | str, scenes: Sequence[tuple[str, Scene]]) -> Path:
 
 def panels(shapes: Sequence[Sequence[int]], left: float, top: float) -> tuple[Figure, list]:
     """A figure with axes for each (height, width), one below the other, a screen pixel per image pixel."""
-    from matplotlib.figure import Figure  # not pyplot: it would keep figures alive and choose a backend
-
     margin = 12.0
     total_width = left + max(width for _, width in shapes) + margin
     total_height = sum(height + top for height, _ in shapes) + margin
@@ -178,12 +172,11 @@ def one_of_each(labels: Tensor, seed: int) -> Tensor:
     return chosen[labels[chosen].argsort()]
 
 
-def thumbnail(image: Tensor, side: int) -> Tensor:
-    """An image (C, H, W) with values from 0 to 1 shrunk or enlarged to fit (C, side, side), on light grey."""
-    height, width = image.shape[-2:]
-    factor = side / max(height, width)
-    size = (max(1, round(height * factor)), max(1, round(width * factor)))
-    small = F.interpolate(image[None], size, mode="bilinear", antialias=True, align_corners=False)[0]
-    top, left = (side - size[0]) // 2, (side - size[1]) // 2
-    padding = (left, side - size[1] - left, top, side - size[0] - top)
+def thumbnail(image: Tensor) -> Tensor:
+    """An image (C, H, W) with values from 0 to 1 shrunk or enlarged to fit (C, SIDE, SIDE), on light grey."""
+    factor = SIDE / max(image.shape[1:])
+    height, width = (max(1, round(side * factor)) for side in image.shape[1:])
+    small = F.interpolate(image[None], (height, width), mode="bilinear", antialias=True)[0]
+    top, left = (SIDE - height) // 2, (SIDE - width) // 2
+    padding = (left, SIDE - width - left, top, SIDE - height - top)
     return F.pad(small.clamp(0, 1), padding, value=0.9)
