@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import torch
 
@@ -38,8 +39,6 @@ def write(path: Path, sets: Mapping[Split, ImageSet], recipe: str | None = None)
 
     An older file of the same name is replaced. `recipe` is kept in it, for `make_files`.
     """
-    import h5py
-
     if missing := [split for split in KEYS if split not in sets]:
         raise ValueError(f"a file holds {', '.join(KEYS)}; {', '.join(missing)} is missing")
     with atomic_path(path) as temporary, h5py.File(temporary, "w") as file:
@@ -57,8 +56,6 @@ def write(path: Path, sets: Mapping[Split, ImageSet], recipe: str | None = None)
 
 def read(path: Path | str, splits: Iterable[Split] = tuple(KEYS)) -> dict[Split, ImageSet]:
     """The sets of a file, published or written here; `splits` says which, so that others cost nothing."""
-    import h5py
-
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no file '{path}'")
@@ -109,8 +106,6 @@ def make_files(
 
 def _is_made(path: Path, recipe: str) -> bool:
     """Whether the file is there and readable. Its name has no seed and a rounded scale, so it keeps both."""
-    import h5py
-
     if not path.exists():
         return False
     try:

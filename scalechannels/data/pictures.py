@@ -16,14 +16,12 @@ import math
 import re
 import warnings
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal, NamedTuple
+from typing import IO, Literal, NamedTuple
 
 import numpy as np
 import torch
+from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 Values = Literal["digits", "unit"]
 """What a network takes: −0.76 to 0.76, or 0 to 1."""
@@ -76,10 +74,8 @@ def as_shown(digits: Tensor) -> Tensor:
     return (digits - BACKGROUND) / (-2 * BACKGROUND)
 
 
-def as_picture(image: Tensor) -> Image:
+def as_picture(image: Tensor) -> Image.Image:
     """An image (H, W), (1, H, W) or (3, H, W) with values from 0 to 1 as Pillow's, of 8 bits a value."""
-    from PIL import Image
-
     pixels = (image.clamp(0, 1) * 255).round().byte().cpu()
     if pixels.ndim == 3:
         pixels = pixels.movedim(0, -1).squeeze(-1)
@@ -159,13 +155,11 @@ def check_image(path: Path, max_pixels: int = MAX_PIXELS) -> Checked:
         return Checked(is_grey(image), image.height, image.width, cut)
 
 
-def decode(file: Path | str | IO[bytes], max_pixels: int = MAX_PIXELS) -> tuple[Image, bool]:
+def decode(file: Path | str | IO[bytes], max_pixels: int = MAX_PIXELS) -> tuple[Image.Image, bool]:
     """An upright image, and whether its colours had more than the 8 bits that are read.
 
     Every way in which that can fail becomes an UnreadableImageError.
     """
-    from PIL import Image, ImageOps, UnidentifiedImageError
-
     pillow_limit = Image.MAX_IMAGE_PIXELS
     raised = pillow_limit is not None and max_pixels > pillow_limit
     try:
@@ -198,7 +192,7 @@ def decode(file: Path | str | IO[bytes], max_pixels: int = MAX_PIXELS) -> tuple[
             Image.MAX_IMAGE_PIXELS = pillow_limit
 
 
-def _has_deep_colours(file: Image) -> bool:
+def _has_deep_colours(file: Image.Image) -> bool:
     """Whether an opened file has 16 bits a value and Pillow's image of it has no room for them."""
     if file.mode in DEEP_MODES:
         return False
@@ -208,7 +202,7 @@ def _has_deep_colours(file: Image) -> bool:
     return any(isinstance(part, str) and SIXTEEN_BITS.search(part) for coding in codings for part in coding)
 
 
-def to_tensor(image: Image, grey: bool) -> Tensor:
+def to_tensor(image: Image.Image, grey: bool) -> Tensor:
     """(1, H, W) grey or (3, H, W) RGB, from 0 to 1."""
     if image.mode in DEEP_MODES:
         values = np.asarray(image).astype(np.float32)
@@ -223,17 +217,15 @@ def to_tensor(image: Image, grey: bool) -> Tensor:
     return pixels.view(image.height, image.width, -1).permute(2, 0, 1).float() / 255
 
 
-def over_white(image: Image) -> Image:
+def over_white(image: Image.Image) -> Image.Image:
     """Transparency laid over white, as most viewers show it; an opaque image as it is."""
-    from PIL import Image
-
     if not image.has_transparency_data:
         return image
     coloured = image.convert("RGBA")
     return Image.alpha_composite(Image.new("RGBA", image.size, "white"), coloured).convert("RGB")
 
 
-def is_grey(image: Image) -> bool:
+def is_grey(image: Image.Image) -> bool:
     """Whether a file stores grey values. RGB files count as coloured even where all their pixels are grey."""
     if image.mode in ("P", "PA"):
         red, green, blue = (band.tobytes() for band in over_white(image).convert("RGB").split())

