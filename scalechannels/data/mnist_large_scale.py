@@ -169,28 +169,18 @@ def _fill(result: Tensor, images: Tensor, scales: Tensor, chunk: int, library: A
     for _ in range(threads):
         free.put(array(result.new_empty(2, min(chunk, count) * max(size, digit) ** 2)))
 
-    if len(scales) == 1:
-        products = _products(scales, digit, size, library)
-
-        def make(part: slice, scratch: Any) -> None:
-            _make(source[part], products, target[part], scratch)
-
-    else:
-        # Similar scales go together: a chunk is computed in a frame that fits its largest digit.
-        order = scales.argsort()
-
-        def make(part: slice, scratch: Any) -> None:
-            chosen = order[part]
-            made = library.empty_like(target[: len(chosen)])
-            products = _products(scales[chosen], digit, size, library)
-            _make(source[array(chosen)], products, made, scratch)
-            target[array(chosen)] = made
+    shared = _products(scales, digit, size, library) if len(scales) == 1 else None
+    # Similar scales go together: a chunk is computed in a frame that fits its largest digit.
+    order = array(scales.argsort())
 
     def make_stretch(first: int) -> None:
         scratch = free.get()
         try:
             for start in range(first, min(first + stretch, count), chunk):
-                make(slice(start, start + chunk), scratch)
+                part = slice(start, start + chunk)
+                chosen = order[part] if shared is None else part
+                products = shared or _products(scales[chosen], digit, size, library)
+                _make(source[chosen], products, target, chosen, scratch)
         finally:
             free.put(scratch)
 
@@ -230,8 +220,8 @@ def _products(scales: Tensor, digit: int, size: int, library: Any) -> tuple[list
     )
 
 
-def _make(digits: Any, products: Any, result: Any, scratch: Any) -> None:
-    """Writes the images of a chunk of digits (N, n, n) into `result` (N, size, size).
+def _make(digits: Any, products: Any, result: Any, chosen: Any, scratch: Any) -> None:
+    """Writes the images of a chunk of digits (N, n, n) to their places in `result` (…, size, size).
 
     On a CPU numpy's arctan uses wider registers than torch's: several times faster. And torch would share
     even the conversion of a chunk to floats between threads of its own, which wait for the cores.
@@ -253,8 +243,9 @@ def _make(digits: Any, products: Any, result: Any, scratch: Any) -> None:
     library.multiply(pixels, gain, out=pixels)
     library.subtract(pixels, darkest * gain + GAIN * MIDDLE, out=pixels)
     library.arctan(pixels, out=pixels)
+    library.multiply(pixels, 2 / math.pi, out=pixels)
     margin = (result.shape[-1] - images.shape[-1]) // 2
     if margin:
-        result[:] = BACKGROUND
+        result[chosen] = BACKGROUND
     inside = slice(margin, result.shape[-1] - margin)
-    library.multiply(images, 2 / math.pi, out=result[:, inside, inside])
+    result[chosen, inside, inside] = images
