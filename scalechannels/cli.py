@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, get_args
@@ -95,16 +96,6 @@ ResultsFolder = Annotated[
         help="The folder of results; by default ./results, or else the repository's.",
     ),
 ]
-Invert = Annotated[
-    bool, Parameter(help="Swap black and white, for dark objects on a light background.", negative=())
-]
-ValueRange = Annotated[
-    Literal["digits", "unit"] | None,
-    Parameter(
-        help="The range of grey values that the network takes: digits (−0.76 to 0.76) or unit (0 to 1). By "
-        "default the one recorded in its folder."
-    ),
-]
 MaxPixels = Annotated[
     int | None,
     Parameter(
@@ -113,6 +104,27 @@ MaxPixels = Annotated[
     ),
 ]
 
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class LookingOptions:
+    """How commands look at a user's images."""
+
+    invert: Annotated[
+        bool, Parameter(help="Swap black and white, for dark objects on a light background.", negative=())
+    ] = False
+    values: Annotated[
+        Literal["digits", "unit"] | None,
+        Parameter(
+            help="The range of grey values that the network takes: digits (−0.76 to 0.76) or unit (0 to 1). "
+            "By default the one recorded in its folder."
+        ),
+    ] = None
+    max_pixels: MaxPixels = None
+    device: Device = None
+
+
+LOOKING = LookingOptions()
 app = App(
     name="scalechannels",
     help="Networks that recognise objects at sizes they were never trained on.",

@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from scalechannels.cli import (
-    Device,
-    Invert,
-    MaxPixels,
-    NetworkFolder,
-    ValueRange,
-    ending,
-    must,
-    require_device,
-)
+from scalechannels.cli import LOOKING, LookingOptions, NetworkFolder, ending, must, require_device
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -62,10 +53,7 @@ def detect(
             validator=must(lambda least: 0 <= least < 1, "be a probability of at least 0 and below 1"),
         ),
     ] = None,
-    invert: Invert = False,
-    values: ValueRange = None,
-    max_pixels: MaxPixels = None,
-    device: Device = None,
+    options: LookingOptions = LOOKING,
 ) -> None:
     """Find objects of any size anywhere in an image, list them, and draw their boxes.
 
@@ -104,15 +92,17 @@ def detect(
     saved = SavedNetwork.open(network)
     if not image.is_file():
         raise FileNotFoundError(f"'{image}' is not a file; give an image file")
-    on = require_device(device)
+    on = require_device(options.device)
     if threshold is None:
         threshold = saved.threshold
     try:
         detector = Detector(saved.network.to(on), background=saved.background, threshold=threshold)
     except TypeError as error:  # a backbone that cannot slide
         raise ValueError(f"'{network}' cannot detect: {error}") from error
-    picture = read_image(image, grey=saved.grey, max_pixels=max_pixels or MAX_PIXELS)  # (C, H, W), 0 to 1
-    prepared = reduced(as_taken(picture, values or saved.values, invert), saved.reduce).to(on)
+    limit = options.max_pixels or MAX_PIXELS
+    picture = read_image(image, grey=saved.grey, max_pixels=limit)  # (C, H, W), 0 to 1
+    taken = as_taken(picture, options.values or saved.values, options.invert)
+    prepared = reduced(taken, saved.reduce).to(on)
     found = detector(prepared) if look == "everywhere" else detector.at_interest_points(prepared)
     found = [enlarged(one, saved.reduce, prepared.shape, picture.shape) for one in found]
     result: dict[str, Any] = {

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
-from scalechannels.cli import Device, Invert, MaxPixels, NetworkFolder, ValueRange, ending, require_device
+from scalechannels.cli import LOOKING, LookingOptions, NetworkFolder, ending, require_device
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from scalechannels.data.pictures import Values
     from scalechannels.saving.saved_network import SavedNetwork
 
 BATCH = 64
@@ -55,10 +54,7 @@ def predict(
             validator=ending(".csv", ".json"),
         ),
     ] = None,
-    invert: Invert = False,
-    values: ValueRange = None,
-    max_pixels: MaxPixels = None,
-    device: Device = None,
+    options: LookingOptions = LOOKING,
 ) -> None:
     """Predict the class of each image, its probability and the object's scale.
 
@@ -88,11 +84,10 @@ def predict(
     if out is not None:
         require_free(out)
     saved = SavedNetwork.open(network)
-    saved.network.to(require_device(device))
+    saved.network.to(require_device(options.device))
     paths = image_paths(images)
     dark: list[Path] = []
-    readable = read_images(paths, saved, values or saved.values, invert, max_pixels, dark)
-    predictions = list(predict_images(saved, readable))
+    predictions = list(predict_images(saved, read_images(paths, saved, options, dark)))
     if not predictions:
         sys.exit(1)  # every file was reported
     as_table = out is None or out.suffix.lower() == ".csv"
@@ -104,7 +99,7 @@ def predict(
 
         write_text(out, text)
         print(f"{out}: {len(predictions)} of {len(paths)} images")
-    for remark in remarks(predictions, saved, 0 if invert else len(dark), network):
+    for remark in remarks(predictions, saved, 0 if options.invert else len(dark), network):
         print(f"warning: {remark}", file=sys.stderr)
     if len(predictions) < len(paths):
         sys.exit(1)
@@ -129,12 +124,7 @@ def image_paths(given: Sequence[Path]) -> list[Path]:
 
 
 def read_images(
-    paths: Iterable[Path],
-    saved: SavedNetwork,
-    values: Values,
-    invert: bool,
-    max_pixels: int | None,
-    dark: list[Path],
+    paths: Iterable[Path], saved: SavedNetwork, options: LookingOptions, dark: list[Path]
 ) -> Iterator[tuple[Path, Tensor]]:
     """Every readable path with its image (C, H, W) as the network takes it.
 
@@ -143,15 +133,17 @@ def read_images(
     """
     from scalechannels.data import pictures
 
+    values = options.values or saved.values
+    limit = options.max_pixels or pictures.MAX_PIXELS
     for path in paths:
         try:
-            image = pictures.read_image(path, grey=saved.grey, max_pixels=max_pixels or pictures.MAX_PIXELS)
+            image = pictures.read_image(path, grey=saved.grey, max_pixels=limit)
         except pictures.UnreadableImageError as error:
             print(f"error: {error}", file=sys.stderr)
             continue
         if values == "digits" and pictures.is_dark_on_light(image):
             dark.append(path)
-        image = pictures.as_taken(image, values, invert)
+        image = pictures.as_taken(image, values, options.invert)
         if saved.reduce > 1:
             from scalechannels.data.frames import reduced
 
