@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from scalechannels.sampling import Outside, require_images, resample
+from scalechannels.sampling import require_images, resample
 from scalechannels.scales import ScaleGrid
 
 
@@ -27,15 +27,13 @@ class InvarianceError:
     """The fraction of images whose winning class stayed the same."""
 
 
-def rescale_images(
-    images: Tensor, factor: float, *, outside: Outside = "border", fill: float = 0.0
-) -> Tensor:
+def rescale_images(images: Tensor, factor: float) -> Tensor:
     """S_t f about the centre in a frame of the same size: bilinear, anti-aliased where it shrinks."""
     if not factor > 0:
         raise ValueError(f"factor must be positive; got {factor}")
     require_images(images)
     grid, size = ScaleGrid.of(1 / factor), (images.shape[2], images.shape[3])
-    return resample(images, grid, size, outside=outside, fill=fill, antialias=factor < 1)[:, 0]
+    return resample(images, grid, size, antialias=factor < 1)[:, 0]
 
 
 @torch.no_grad()
