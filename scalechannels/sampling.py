@@ -143,7 +143,9 @@ def resample(
         centres = None if centres is None else centres + 1
     weighted = antialias or blur is not None or outside not in PADDING
     if weighted and centres is None and not torch.compiler.is_compiling():  # a graph keeps a free size
-        exact = _within_reach(exact, grid, size, blur)
+        sides = zip(exact.shape[2:], size, strict=True)
+        down, across = (_reached(pixels, length, grid.maximum, blur) for pixels, length in sides)
+        exact = exact[:, :, down, across]  # without what no window reaches
     axes = [
         _Axis(
             exact,
@@ -250,15 +252,6 @@ def _parts(axis: _Axis) -> list[tuple[slice, float | None]]:
         else:
             octaves.append([channel])
     return [(slice(one[0], one[-1] + 1), factors[one[-1]]) for one in octaves]
-
-
-def _within_reach(images: Tensor, grid: ScaleGrid, size: tuple[int, int], blur: float | None) -> Tensor:
-    """The images without what no window reaches."""
-    down, across = (
-        _reached(pixels, length, grid.maximum, blur)
-        for pixels, length in zip(images.shape[2:], size, strict=True)
-    )
-    return images[:, :, down, across]
 
 
 def _reached(pixels: int, length: int, sigma: float, blur: float | None) -> slice:
