@@ -146,10 +146,8 @@ def _check(backbone: nn.Module, slid: Convolutional, window: int) -> None:
     noise = torch.randn(1, colours(backbone, otherwise=1), side, side, generator=generator)
     # Of growing contrast: over even noise, statistics of a window (group norm) hardly differ from the map's.
     noise = (noise * torch.linspace(0, 2, side)).to(reference)
-    at = [(row, column) for row in range(3) for column in range(3)]
-    windows = torch.cat(
-        [noise[..., i * slid.stride :, j * slid.stride :][..., :window, :window] for i, j in at]
-    )
+    windows = noise[0].unfold(1, window, slid.stride).unfold(2, window, slid.stride)  # (C, 3, 3, n, n)
+    windows = windows.flatten(1, 2).transpose(0, 1).contiguous()
     name = type(backbone).__name__
     try:
         alone, map_ = backbone(windows), slid.logit_map(noise)  # (9, K) and (1, K, h, w)
