@@ -20,12 +20,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import huggingface_hub
 import safetensors.torch
 import torch
 from torch import nn
+from typing_extensions import Self
 
 from scalechannels.pooling import POOLS
 from scalechannels.scales import ScaleGrid
@@ -59,8 +60,6 @@ USAGE: dict[str, Callable[[Any], bool]] = {
 }
 """What is needed to use a network, and what each may be; see `SavedNetwork`."""
 
-AnyNetwork = TypeVar("AnyNetwork", bound="Network")
-
 
 class Network(
     nn.Module,
@@ -82,9 +81,7 @@ class Network(
         raise TypeError(f"{type(self).__name__} does not say how it is rebuilt")
 
     @classmethod
-    def from_pretrained(
-        cls: type[AnyNetwork], pretrained_model_name_or_path: str | os.PathLike[str], **options: Any
-    ) -> AnyNetwork:
+    def from_pretrained(cls, pretrained_model_name_or_path: str | os.PathLike[str], **options: Any) -> Self:
         """The network that `save_pretrained` wrote to this folder, or that has this name, in eval mode.
 
         A name is that of a shipped network, such as "fovlse-mnist", or of one on the hub, "owner/name".
@@ -198,9 +195,8 @@ def _usage(folder: Path, config: dict[str, Any], network: Any) -> dict[str, Any]
         }
         if detector:
             source, usage = DETECTOR, {"reduce": usage["reduce"], **detector}
-    if not isinstance(usage, dict) or not set(USAGE) <= set(usage):
-        lacking = ", ".join(key for key in USAGE if not isinstance(usage, dict) or key not in usage)
-        raise ValueError(f"'{folder / source}' is damaged: it lacks {lacking}")
+    if lacking := [key for key in USAGE if not isinstance(usage, dict) or key not in usage]:
+        raise ValueError(f"'{folder / source}' is damaged: it lacks {', '.join(lacking)}")
     for key, holds in USAGE.items():
         if not holds(usage[key]):
             raise ValueError(f"'{folder / source}' is damaged: its {key} cannot be {usage[key]!r}")
