@@ -33,10 +33,11 @@ class Backbone(nn.Module):
     """
 
     channels: int
+    convolutions: nn.Sequential
 
     def parts(self) -> Sequence[nn.Sequential]:
         """The sequences of blocks that `through` goes through, and that can be folded."""
-        raise NotImplementedError
+        return [self.convolutions]
 
     def through(self, windows: Tensor, parts: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:
         """Windows (N, C, n, n) to logits (N, K), by these parts, folded or as they are."""
@@ -113,26 +114,21 @@ def _learning(module: nn.Module) -> bool:
 def logits_of(module: nn.Module, windows: Tensor) -> Tensor:
     """What a backbone makes of windows (N, C, n, n), the fastest way that is allowed now: (N, K)."""
     backbone = for_inference(module)
-    return in_pieces(
-        lambda part, _: _require_logits(backbone(part), part),
-        windows,
-        None,
-        windows[0].numel(),
-        training=binds_images(module),
-    )
 
+    def checked(part: Tensor, _: Tensor | None) -> Tensor:
+        logits = backbone(part)
+        if not isinstance(logits, Tensor):
+            raise ValueError(
+                f"a backbone must give one tensor (N, K); got {type(logits).__name__}. Wrap it in a module "
+                "that returns only the logits"
+            )
+        if logits.ndim != 2 or logits.shape[0] != part.shape[0]:
+            raise ValueError(
+                f"a backbone must give (N, K); got {tuple(logits.shape)} for {part.shape[0]} windows"
+            )
+        return logits
 
-def _require_logits(outputs: Tensor, windows: Tensor) -> Tensor:
-    if not isinstance(outputs, Tensor):
-        raise ValueError(
-            f"a backbone must give one tensor (N, K); got {type(outputs).__name__}. Wrap it in a module that "
-            "returns only the logits"
-        )
-    if outputs.ndim != 2 or outputs.shape[0] != windows.shape[0]:
-        raise ValueError(
-            f"a backbone must give (N, K); got {tuple(outputs.shape)} for {windows.shape[0]} windows"
-        )
-    return outputs
+    return in_pieces(checked, windows, None, windows[0].numel(), training=binds_images(module))
 
 
 def in_pieces(
@@ -154,12 +150,9 @@ def in_pieces(
     whole = training or torch.is_grad_enabled() or torch.compiler.is_compiling()
     if whole or len(images) <= piece:
         return function(images, centres)
-    return torch.cat(
-        [
-            function(part, None if centres is None else centres[start : start + piece])
-            for start, part in zip(range(0, len(images), piece), images.split(piece), strict=True)
-        ]
-    )
+    parts = images.split(piece)
+    about = [None] * len(parts) if centres is None else centres.split(piece)
+    return torch.cat([function(*one) for one in zip(parts, about, strict=True)])
 
 
 def fold(blocks: nn.Sequential) -> Callable[[Tensor], Tensor]:

@@ -70,9 +70,6 @@ class ConvBackbone(Backbone):
     def dropout(self) -> float:
         return self.drop.p
 
-    def parts(self) -> Sequence[nn.Sequential]:
-        return [self.convolutions]
-
     def through(self, windows: Tensor, parts: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:
         maps = parts[0](windows)  # (N, C', side, side)
         codes = F.relu(self.dense(maps.flatten(1)))  # (N, hidden)
@@ -134,9 +131,6 @@ class CifarBackbone(Backbone):
             )
         )
         self.classifier = nn.Linear(self.FEATURES[-1], classes)
-
-    def parts(self) -> Sequence[nn.Sequential]:
-        return [self.convolutions]
 
     def through(self, windows: Tensor, parts: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:
         maps = parts[0](windows)  # (N, 128, n/8, n/8)
