@@ -85,15 +85,11 @@ class Everywhere:
         channels = []
         for sigma, maps in zip(self.foveate.grid, self.logit_maps(images, backbone), strict=True):
             strongest = maps.flatten(2).argmax(2)  # (B, K)
-            at = [
-                self._positions(sigma, side, places, maps)[index]
-                for side, places, index in zip(
-                    images.shape[2:],
-                    maps.shape[2:],
-                    (strongest // maps.shape[3], strongest % maps.shape[3]),
-                    strict=True,
-                )
-            ]
+            rows, columns = (
+                self._positions(sigma, side, places, maps)
+                for side, places in zip(images.shape[2:], maps.shape[2:], strict=True)
+            )
+            at = rows[strongest // maps.shape[3]], columns[strongest % maps.shape[3]]
             channels.append(torch.stack([OVER_PLACES[self.places](maps.flatten(2), 2), *at], -1))
         return torch.stack(channels, 1)
 
