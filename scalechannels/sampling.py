@@ -47,6 +47,7 @@ class Foveate(nn.Module):
     """
 
     spacing: Tensor
+    """The grid on the images' device: a captured CUDA graph must not copy from the host."""
 
     def __init__(
         self,
@@ -97,17 +98,23 @@ class Foveate(nn.Module):
         centres: Tensor | None = None,
     ) -> Tensor:
         """The same of some channels, through windows of another size: (B, S, C, *size)."""
-        return resample(
-            images,
-            self.grid[channels],
-            size,
-            centres=centres,
-            outside=self.outside,
-            fill=self.fill,
-            antialias=self.antialias,
-            blur=self.blur,
-            spacing=self.spacing[channels],
-        )
+        grid, dtype = self.grid[channels], images.dtype
+        # Coordinates need more digits than half precision has: sample in float32, then come back.
+        exact = images if dtype in (torch.float32, torch.float64) else images.float()
+        if self.outside == "constant":  # one ring of the constant, whose border then goes on for ever
+            exact = F.pad(exact, (1, 1, 1, 1), value=self.fill)
+            centres = None if centres is None else centres + 1
+        weighted = self.antialias or self.blur is not None or self.outside not in PADDING
+        if weighted and centres is None and not torch.compiler.is_compiling():  # a graph keeps a free size
+            sides = zip(exact.shape[2:], size, strict=True)
+            down, across = (_reached(pixels, length, grid.maximum, self.blur) for pixels, length in sides)
+            exact = exact[:, :, down, across]  # what windows reach
+        spacing = self.spacing[channels]
+        axes = [_Axis(exact, spacing, axis, length, centres) for axis, length in enumerate(size)]
+        with torch.autocast(images.device.type, enabled=False):
+            if weighted:
+                return _weighted(exact, axes, grid, self).to(dtype)
+            return _bilinear(exact, axes, self.outside).to(dtype)
 
     def arguments(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("window", "outside", "fill", "antialias", "blur")}
@@ -119,49 +126,10 @@ class Foveate(nn.Module):
 
 
 def resample(
-    images: Tensor,
-    grid: ScaleGrid,
-    size: tuple[int, int],
-    *,
-    centres: Tensor | None = None,
-    outside: Outside = "border",
-    fill: float = 0.0,
-    antialias: bool = False,
-    blur: float | None = None,
-    spacing: Tensor | None = None,
+    images: Tensor, grid: ScaleGrid, size: tuple[int, int], *, centres: Tensor | None = None, **options: Any
 ) -> Tensor:
-    """Images (B, C, H, W) sampled at spacing σ about the centre: (B, S, C, *size). See Foveate.
-
-    `spacing` is the grid as a tensor that is already on the images' device: a captured CUDA graph must not
-    copy from the host.
-    """
-    dtype = images.dtype
-    # Coordinates need more digits than half precision has: sample in float32, then come back.
-    exact = images if dtype in (torch.float32, torch.float64) else images.float()
-    if outside == "constant":  # one ring of the constant, whose border then goes on for ever
-        exact = F.pad(exact, (1, 1, 1, 1), value=fill)
-        centres = None if centres is None else centres + 1
-    weighted = antialias or blur is not None or outside not in PADDING
-    if weighted and centres is None and not torch.compiler.is_compiling():  # a graph keeps a free size
-        sides = zip(exact.shape[2:], size, strict=True)
-        down, across = (_reached(pixels, length, grid.maximum, blur) for pixels, length in sides)
-        exact = exact[:, :, down, across]  # without what no window reaches
-    axes = [
-        _Axis(
-            exact,
-            _spacing(grid, images.device) if spacing is None else spacing,
-            axis,
-            length,
-            None if centres is None else centres[:, axis],
-        )
-        for axis, length in enumerate(size)
-    ]
-    with torch.autocast(images.device.type, enabled=False):
-        if weighted:
-            stack = _weighted(exact, grid, axes, outside, antialias, blur)
-        else:
-            stack = _bilinear(exact, axes, outside)
-    return stack.to(dtype)  # (B, S, C, *size)
+    """Images sampled at spacing σ about the centre: (B, S, C, *size). For `options` see Foveate."""
+    return Foveate(grid, **options).sampled(images, size, centres=centres)
 
 
 def require_images(images: Tensor, channels: int | None = None) -> None:
@@ -187,13 +155,15 @@ class _Axis:
     """One axis of the sampling lattice: where each output pixel of each channel looks."""
 
     def __init__(
-        self, images: Tensor, spacing: Tensor, axis: int, length: int, centre: Tensor | None
+        self, images: Tensor, spacing: Tensor, axis: int, length: int, centres: Tensor | None
     ) -> None:
         self.size = images.shape[2 + axis]
-        self.length, self.centred = length, centre is None
-        kind: dict[str, Any] = {"dtype": images.dtype, "device": images.device}
-        self.spacing = spacing.to(**kind)[:, None]  # (S, 1)
-        middle = torch.full((1,), (self.size - 1) / 2, **kind) if centre is None else centre.to(**kind)
+        self.length, self.centred = length, centres is None
+        self.spacing = spacing.to(images)[:, None]  # (S, 1)
+        if centres is None:
+            middle = images.new_full((1,), (self.size - 1) / 2)
+        else:
+            middle = centres[:, axis].to(images)
         self.centre = middle[:, None, None]  # (b, 1, 1), b = 1 or B
 
     def positions(self, margin: int = 0) -> Tensor:
@@ -218,17 +188,16 @@ def _bilinear(images: Tensor, axes: list[_Axis], outside: Outside) -> Tensor:
     return sampled.view(B, C, S, h, w).transpose(1, 2)
 
 
-def _weighted(
-    images: Tensor, grid: ScaleGrid, axes: list[_Axis], outside: Outside, antialias: bool, blur: float | None
-) -> Tensor:
+def _weighted(images: Tensor, axes: list[_Axis], grid: ScaleGrid, foveate: Foveate) -> Tensor:
     """The same lattice by dense weights, which can hold any kernel; separable, so one matrix an axis."""
-    rows, columns = (_weights(axis, grid, outside, antialias, blur) for axis in axes)  # (b, S, h, H) …
+    rows, columns = (_weights(axis, grid, foveate) for axis in axes)  # (b, S, h, H) …
     if len(rows) > 1:
         return torch.einsum("bshy,bcyx,bswx->bschw", rows, images, columns)
     parts = []
     for channels, widest in _parts(axes[0]):
         down, across = (
-            slice(None) if widest is None else _reached(axis.size, axis.length, widest, blur) for axis in axes
+            slice(None) if widest is None else _reached(axis.size, axis.length, widest, foveate.blur)
+            for axis in axes
         )
         of_rows, of_columns = rows[0, channels, :, down], columns[0, channels, :, across]
         parts.append(torch.einsum("shy,bcyx,swx->bschw", of_rows, images[:, :, down, across], of_columns))
@@ -265,19 +234,20 @@ def _reached(pixels: int, length: int, sigma: float, blur: float | None) -> slic
     return slice(spare, pixels - spare)
 
 
-def _weights(axis: _Axis, grid: ScaleGrid, outside: Outside, antialias: bool, blur: float | None) -> Tensor:
-    """Row j of channel s holds the weight of every input pixel in output pixel j: (b, S, length, size)."""
-    margin = blur_margin(blur)
+def _weights(axis: _Axis, grid: ScaleGrid, foveate: Foveate) -> Tensor:
+    """Row j of channel s holds the weight of each input pixel in output pixel j: (b, S, length, size)."""
+    margin = blur_margin(foveate.blur)
     positions = axis.positions(margin)  # (b, S, m)
-    widest = max(1.0, grid.maximum) if antialias else 1.0
-    half_width = axis.spacing.clamp_min(1) if antialias else 1.0
+    widest = max(1.0, grid.maximum) if foveate.antialias else 1.0
+    half_width = axis.spacing.clamp_min(1) if foveate.antialias else 1.0
     pixels, weights = taps(positions, half_width, widest)  # (b, S, m, T)
     matrix = torch.zeros(*weights.shape[:3], axis.size, dtype=weights.dtype, device=weights.device)
-    matrix = matrix.scatter_add(3, inside(pixels.long(), axis.size, outside), weights)
-    if blur is None:
+    matrix = matrix.scatter_add(3, inside(pixels.long(), axis.size, foveate.outside), weights)
+    if foveate.blur is None:
         return matrix
     spread = (weights * (pixels - (weights * pixels).sum(-1, keepdim=True)) ** 2).sum(-1)  # (b, S, m)
-    missing = (blur - spread.mean(2) / axis.spacing[..., 0] ** 2).clamp_min(0)  # (b, S), each image its own
+    blurred = spread.mean(2) / axis.spacing[..., 0] ** 2  # (b, S), each image its own
+    missing = (foveate.blur - blurred).clamp_min(0)
     from scalechannels.scale_space import discrete_gaussian_kernels
 
     kernels = discrete_gaussian_kernels(missing.flatten(), margin).to(matrix)  # (b·S, 2·margin + 1)
