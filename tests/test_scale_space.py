@@ -5,19 +5,17 @@ import math
 import pytest
 import scipy.special
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from scalechannels.scale_space import (
+from helpers.derivatives import (
     directional_derivative_kernel,
-    discrete_gaussian_kernel,
-    discrete_gaussian_kernels,
     gaussian,
     gaussian_derivative,
     gaussian_derivative_kernel,
     hermite,
-    smooth,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalechannels.scale_space import discrete_gaussian_kernel, discrete_gaussian_kernels, smooth
 
 X = torch.arange(-40, 41, dtype=torch.float64) / 4
 

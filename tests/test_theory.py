@@ -12,6 +12,13 @@ from collections.abc import Sequence
 import pytest
 import torch
 import torch.nn.functional as F
+from helpers.derivatives import (
+    directional_derivative_kernel,
+    gaussian,
+    gaussian_derivative,
+    gaussian_derivative_kernel,
+    hermite,
+)
 from helpers.signals import Signal, blob, ellipse, pattern
 from torch import Tensor, nn
 
@@ -26,14 +33,7 @@ from scalechannels import (
     fovavg,
     selected_scale,
 )
-from scalechannels.scale_space import (
-    directional_derivative_kernel,
-    gaussian,
-    gaussian_derivative,
-    gaussian_derivative_kernel,
-    hermite,
-    smooth,
-)
+from scalechannels.scale_space import smooth
 
 SIDE = 301  # odd, so that the origin is a pixel
 MIDDLE = (SIDE - 1) / 2
