@@ -86,7 +86,7 @@ def locked(path: Path | str, timeout: float = -1) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=timeout)
     try:
         lock.acquire()
@@ -136,13 +136,28 @@ def json_text(value: Any, whole: Collection[str] = (), indent: str = "") -> str:
     return f"{begin}{','.join(lines)}\n{indent}{end}"
 
 
+def make_folder(path: Path) -> None:
+    """Makes a folder to write to, where there is none."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise OSError(f"the folder '{path}' cannot be made: {error.strerror}; choose another") from None
+
+
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
     """Yields a temporary path in the same folder; what lies there afterwards is removed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     temporary = path.with_name(f".partial-{uuid4().hex}-{path.name}")
     try:
         yield temporary
+    except OSError as error:
+        if error.filename != str(temporary) or error.strerror is None:
+            raise
+        # The user knows the file by its own name.
+        raise OSError(f"'{path}' cannot be written: {error.strerror}; choose another place") from None
     finally:
         _remove(temporary)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
-from typing import TYPE_CHECKING, Any, SupportsFloat, overload
+from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, overload
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -146,3 +146,13 @@ def _number(value: object) -> float:
         return float(value)
     except OverflowError:  # whole numbers have no limit in Python
         return math.inf
+
+
+def octave_beyond(grid: Sequence[float], end: Literal[-1, 1]) -> str:
+    """The scale about an octave beyond the first (−1) or last (1) of a grid.
+
+    Whole steps of the grid, and so many digits that a grid of these steps meets it.
+    """
+    ratio = grid[1] / grid[0]
+    steps = max(1, round(math.log(2, ratio)))
+    return f"{(grid[0] if end < 0 else grid[-1]) * ratio ** (end * steps):.10g}"

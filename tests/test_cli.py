@@ -128,6 +128,15 @@ def test_ctrl_c_is_one_line(
     assert capsys.readouterr().err == f"\n{said}\n"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a pipe of a shell")
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    told = "import sys; sys.argv = ['', 'table', 'evidence']; from scalechannels.cli import main; main()"
+    command = f'"{sys.executable}" -c "{told}" | head -1'
+    ended = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert ended.stdout.startswith("What each ingredient is worth")
+    assert ended.stderr == ""
+
+
 def test_a_command_may_have_two_words(tmp_path: Path) -> None:
     (tmp_path / "say_it.py").write_text('def say_it() -> None:\n    """Say it."""\n    print("said")\n')
     code = f"""

@@ -1,4 +1,7 @@
+import errno
 import json
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -51,6 +54,18 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
         fail_half_way()
     assert target.read_text() == "old"
     assert names(tmp_path) == ["file"]
+
+
+def test_an_output_that_cannot_be_written_is_named_as_the_user_named_it(tmp_path: Path) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    where = re.escape(f"'{tmp_path / 'x.csv'}' cannot be written: Permission denied; choose another place")
+    with pytest.raises(OSError, match=where), atomic_path(tmp_path / "x.csv") as temporary:
+        refuse(temporary)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match=r"the folder '.*file/folder' cannot be made: Not a directory"):
+        write_text(tmp_path / "file" / "folder" / "x.csv", "")
 
 
 def test_a_block_that_writes_nothing_is_an_error(tmp_path: Path) -> None:

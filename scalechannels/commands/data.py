@@ -17,7 +17,9 @@ data = App(name="data", help="Fetch, generate and view data sets.")
 
 @data.command
 def fetch(name: Literal["mnist", "cifar10"], /, *, root: Root = None) -> None:
-    """Fetch MNIST or CIFAR-10 once, and verify its checksum. Data found in the cache is not copied to --root.
+    """Download MNIST or CIFAR-10 and verify its checksum.
+
+    Data that are already in --root or in the cache are not downloaded again.
 
     Example: scalechannels data fetch mnist
     """
@@ -36,7 +38,9 @@ def show(
     *,
     out: Annotated[
         Path | None,
-        Parameter(help="The PNG to write; by default NAME.png in this folder.", validator=ending(".png")),
+        Parameter(
+            help="The PNG to write; by default WHAT.png in the current folder.", validator=ending(".png")
+        ),
     ] = None,
     seed: Annotated[int, Parameter(help="Seed for choosing the examples.")] = 0,
     root: Root = None,
@@ -55,6 +59,7 @@ def show(
     from scalechannels.data import show as sheets
 
     if what not in BUILT_IN and not Path(what).is_dir():
+        what = f"{what}'; did you mean 'mnist-large-scale" if what == "mnist" else what
         raise ValueError(f"WHAT must be a folder or one of {', '.join(BUILT_IN)}; got '{what}'")
     out = out or Path(f"{Path(what).resolve().name or 'folder'}.png")
     if what == "strokes":

@@ -29,14 +29,14 @@ def detect(
         Path | None,
         Parameter(
             name="--json",
-            help="The JSON file to write; by default NAME-detections.json in this folder.",
+            help="The JSON file to write; by default IMAGE-detections.json in the current folder.",
             validator=ending(".json"),
         ),
     ] = None,
     overlay: Annotated[
         Path | None,
         Parameter(
-            help="The PNG to write, with the boxes; by default NAME-detections.png in this folder.",
+            help="The PNG to write, with the boxes; by default IMAGE-detections.png in the current folder.",
             validator=ending(".png"),
         ),
     ] = None,
@@ -58,14 +58,14 @@ def detect(
     """Find objects of any size anywhere in an image, list them, and draw their boxes.
 
     The shipped digit-detector finds handwritten digits from 14 to 112 pixels. It was trained on white digits
-    of 28 pixels on black, with a background class for everything else. Any other network will do if its
-    backbone can slide over an image. A network without a background class finds objects everywhere: raise
-    --threshold until only real objects are left.
+    of 28 pixels on black, with a background class for everything else. Any other scale-channel network will
+    do if its backbone is fully convolutional. A network without a background class finds objects everywhere:
+    raise --threshold until only real objects are left.
 
     A box is the square that the deciding scale channel saw: x0, y0, x1, y1 in pixels, where the centre of the
-    first pixel is 0, 0. An object is marked "at the edge of the scales" if the deciding channel is the
-    smallest or the largest. The object may then be smaller or larger than its box: use a network with a wider
-    range of scales.
+    first pixel is 0, 0. Its size is that channel's σ, the side of the box in windows. An object is marked "at
+    the edge of the scales" if the deciding channel is the smallest or the largest. The object may then be
+    smaller or larger than its box: use a network with a wider range of scales.
 
     For networks trained on digits, the image is first stretched to full contrast, as in
     `scalechannels predict`.
@@ -91,7 +91,8 @@ def detect(
     require_free(json_file)
     saved = SavedNetwork.open(network)
     if not image.is_file():
-        raise FileNotFoundError(f"'{image}' is not a file; give an image file")
+        trouble = "is a folder; detect takes one image file" if image.is_dir() else "does not exist"
+        raise FileNotFoundError(f"'{image}' {trouble}")
     on = require_device(options.device)
     if threshold is None:
         threshold = saved.threshold
@@ -163,7 +164,9 @@ def remarks(result: dict[str, Any], saved: SavedNetwork, prepared: Tensor) -> It
             f"channel (σ = {grid.minimum:.3g} or {grid.maximum:.3g}) and may be smaller or larger than "
             "their boxes; use a network with a wider range of scales"
         )
-    if saved.background is None:
+    if saved.background is None and not result["objects"]:
+        yield f"no object has a probability of {result['threshold']:g}; lower --threshold to see others"
+    elif saved.background is None:
         yield (
             "this network has no background class, so it may find objects where there are none; raise "
             f"--threshold (now {result['threshold']:g}) until only real objects are left"

@@ -26,7 +26,11 @@ def evaluate(
     ] = None,
     images: Annotated[
         Path | None,
-        Parameter(name="--data", help="Where a run's own images are now; the share held out is tested."),
+        Parameter(
+            name="--data",
+            help="For a run on your own images: the folder that holds them now, if you moved it. Only the "
+            "images held out from training are tested; for other labelled images use predict.",
+        ),
     ] = None,
     out: Annotated[
         Path | None, Parameter(help="The JSON file for the full result.", validator=ending(".json"))
@@ -71,10 +75,15 @@ def evaluate(
         moved = replace(used, folder=str(images), checksum=None)
         used = replace(run, data=moved).resolve().data
         if used.checksum != run.data.checksum:
-            warnings.warn(f"'{images}' does not hold the same images as in training", stacklevel=1)
+            warnings.warn(
+                f"'{images}' does not hold the images of this run. Only a share of {used.validation:g} of "
+                "them is tested, and some of these may have been trained on",
+                stacklevel=1,
+            )
     source = open_data(used, on, root)
     if saved.names not in (None, list(source.classes)):
-        raise ValueError(f"the network's classes are {saved.names}, but the data has {source.classes}")
+        known, given = (", ".join(names) for names in (saved.names, source.classes))
+        raise ValueError(f"the network knows the classes {known}, but the data have {given}")
     result = {
         "network": str(saved.folder),
         "data": used.name,

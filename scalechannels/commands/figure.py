@@ -12,7 +12,13 @@ from scalechannels.cli import ResultsFolder
 
 
 def figure(
-    ids: Annotated[list[str], Parameter(help="Numbers from 2 to 15, names such as batch-norm, or all.")],
+    ids: Annotated[
+        list[str],
+        Parameter(
+            help="Numbers from 2 to 15; batch-norm, single-channel, pretrained and equal-blur from the "
+            "paper's text; beyond-sizes, beyond-few and beyond-cifar, which are ours; or all."
+        ),
+    ],
     /,
     *,
     out: Annotated[Path, Parameter(help="The folder for a PNG and an SVG of each figure.")] = Path("figures"),

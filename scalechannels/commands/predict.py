@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from cyclopts import Parameter
 
 from scalechannels.cli import LOOKING, LookingOptions, NetworkFolder, ending, require_device
+from scalechannels.scales import octave_beyond
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -216,17 +217,15 @@ def edge_warnings(
     ):
         ended = [one for one in predictions if one.at_edge and one.ends_at(place)]
         if ended:
-            from scalechannels.report.own_images import wider
-
             advice = (
                 f"--deploy-pixel-sizes that reach to {pixels:g}"
                 if deployed
-                else f"--network.{option} {wider(grid, -1 if option == 'low' else 1)}"
+                else f"--network.{option} {octave_beyond(grid, -1 if option == 'low' else 1)}"
             )
             warnings.append(
                 f"in {len(ended)} of {len(predictions)} images, such as '{ended[0].path}', the strongest "
                 f"channel is the {end} (σ = {ended[0].scale or 1:.3g}), so the object may be {beyond} than "
-                f"any channel expects. Widen the range: train with {advice}"
+                f"any channel expects. To widen the range, train again with the same options and {advice}"
             )
     return warnings
 

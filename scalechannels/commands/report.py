@@ -17,7 +17,7 @@ def report(
         "report.html"
     ),
     document: Annotated[
-        Path | None, Parameter(help="Instead, update the generated part of this Markdown file.")
+        Path | None, Parameter(help="Instead, update this Markdown file between its two marker lines.")
     ] = None,
     results: ResultsFolder = None,
 ) -> None:

@@ -15,7 +15,12 @@ PaperNetwork = Literal["fovavg", "fovmax", "fovconc", "swmax", "cnn", "fovlse"]
 
 def reproduce(
     ids: Annotated[
-        list[str], Parameter(help="table1 to table5, figure2 to figure15, names such as batch-norm, or all.")
+        list[str],
+        Parameter(
+            help="table1 to table5, figure2 to figure15; batch-norm, single-channel, pretrained and "
+            "equal-blur from the paper's text; beyond, beyond-sizes, beyond-few, beyond-cifar and evidence, "
+            "which are ours; or all."
+        ),
     ],
     /,
     *,
@@ -29,7 +34,12 @@ def reproduce(
         tuple[PaperNetwork, ...], Parameter(help="Train only these networks, such as fovavg fovmax.")
     ] = (),
     show: Annotated[
-        bool, Parameter(name="--list", help="List the missing runs without training them.", negative=())
+        bool,
+        Parameter(
+            name="--list",
+            help="List the missing runs, and what each is missing in, without training them.",
+            negative=(),
+        ),
     ] = False,
     out: Out = Path("runs"),
     results: ResultsFolder = None,
@@ -48,13 +58,15 @@ def reproduce(
     - scalechannels reproduce all --list
     """
     from scalechannels.paper import reproduce as runs
+    from scalechannels.paper.experiments import chosen
     from scalechannels.paper.results import results_folder
 
     place = results_folder(results)
     if show:
         lacking = runs.missing(ids, place, seeds=seeds, only=only)
         for run in lacking:
-            print(run.resolve("cuda").name)
+            asking = (one.id for one in chosen(ids) if run in one.runs(seeds))
+            print(run.resolve("cuda").name, *asking)
         print(f"missing runs: {len(lacking)}", file=sys.stderr)
         return
     left = runs.reproduce(ids, out, place, seeds=seeds, only=only, device=require_device(device), root=root)

@@ -16,7 +16,7 @@ def sweep(
     /,
     *,
     ray: Annotated[
-        bool, Parameter(help="Train each run as a Ray task, on a cluster or on this machine.", negative=())
+        bool, Parameter(help="Train each run as a Ray task; needs the extra `ray`.", negative=())
     ] = False,
     out: Out = Path("runs"),
     device: Device = None,
@@ -29,8 +29,8 @@ def sweep(
     Finished runs are not repeated; unfinished ones resume. A finished run that was tested on another --split
     or at other --sizes is tested again, but not trained again.
 
-    On a GPU, runs that differ only in their training sizes and seeds are trained together. With --ray, a task
-    that dies resumes from its checkpoint.
+    On a GPU, runs that differ only in their training sizes and seeds are trained together. With --ray, runs
+    are spread over a Ray cluster, and one whose process dies resumes from its checkpoint.
 
     Example: scalechannels sweep seed0.toml seed1.toml --ray
     """

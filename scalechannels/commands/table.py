@@ -14,7 +14,8 @@ def table(
     id: Annotated[
         str,
         Parameter(
-            help="A table, 1 to 5; 'beyond' or 'evidence' for ours; or a figure such as figure5 for its data."
+            help="A table of the paper, 1 to 5; beyond, evidence, evidence-mnist or evidence-cifar for ours; "
+            "or a figure such as figure5 for its data."
         ),
     ],
     /,
@@ -24,7 +25,7 @@ def table(
     ] = "text",
     results: ResultsFolder = None,
 ) -> None:
-    """Print a table of the paper, with its values beside ours. Missing results are reported.
+    """Print a table of the paper, with its values beside ours; – where there is none.
 
     For example:
 

@@ -100,7 +100,7 @@ def train_network(
     - scalechannels train --data cells --pixel-size 0.5 --deploy-pixel-sizes 0.25 2.0
     - scalechannels train --data.name mnist --data.sizes 2 --network.name fovavg
     - scalechannels train --config runs/NAME/config.toml --training.seed 1
-    - torchrun --nproc-per-node 2 -m scalechannels.cli train --data.samples 2000
+    - torchrun --nproc-per-node 2 -m scalechannels.cli train --data.samples 2000  (two GPUs, one process each)
     """
     wanted = RunConfig(data or DataConfig(), network or NetworkConfig(), training or TrainingConfig())
     place = require_device(device)

@@ -33,6 +33,7 @@ from scalechannels.data.pictures import (
 Colour = Literal["auto", "grey", "rgb"]
 
 NAMED = 5  # of many files that one warning is about
+SHOWN = 10  # of those that cannot be read, each with its reason
 
 
 class CorruptImagesError(ValueError):
@@ -117,7 +118,8 @@ def image_folder(
         )
     folders = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
     if len(folders) < 2:
-        found = f"only {folders[0].name!r}" if folders else "none"
+        found = f"only {folders[0].name!r}" if folders else "images but no subfolders"
+        found = found if folders or image_files(root) else "none"
         raise ValueError(
             f"'{root}' needs a subfolder of images for each of two or more classes; it has {found}"
         )
@@ -131,18 +133,20 @@ def image_folder(
         except UnreadableImageError as error:
             skipped.append((path, str(error)))
     if skipped:
-        names = "\n".join(f"  {path.relative_to(root)}: {reason}" for path, reason in skipped)
+        names = "\n".join(f"  {path.relative_to(root)}: {reason}" for path, reason in skipped[:SHOWN])
+        names += f"\n  and {len(skipped) - SHOWN} more" if len(skipped) > SHOWN else ""
+        files = _files(skipped)
         if not skip_corrupt:
             raise CorruptImagesError(
-                f"{len(skipped)} file(s) in '{root}' cannot be read:\n{names}\n"
-                "Fix or remove them, or skip them with --skip-corrupt (skip_corrupt=True in Python)."
+                f"{files} in '{root}' cannot be read:\n{names}\nFix or remove them. To train without them, "
+                "use --skip-corrupt (skip_corrupt=True in Python)."
             )
-        warnings.warn(f"{len(skipped)} unreadable file(s) in '{root}' are skipped:\n{names}", stacklevel=2)
+        warnings.warn(f"{files} in '{root}' cannot be read and are left out:\n{names}", stacklevel=2)
     if cut := [path for path, found in checked.items() if found.cut]:
         names = ", ".join(str(path.relative_to(root)) for path in cut[:NAMED])
         more = f" and {len(cut) - NAMED} more" if len(cut) > NAMED else ""
         warnings.warn(
-            f"{len(cut)} file(s) in '{root}' have 16 bits a colour and are read with 8, as Pillow reads no "
+            f"{_files(cut)} in '{root}' have 16 bits a colour and are read with 8, as Pillow reads no "
             f"more (16 bits of grey are kept): {names}{more}",
             CutColoursWarning,
             stacklevel=2,
@@ -164,3 +168,7 @@ def image_folder(
         sizes=tuple((found.height, found.width) for found in checked.values()),
         max_pixels=max_pixels,
     )
+
+
+def _files(found: Sequence[object]) -> str:
+    return "1 file" if len(found) == 1 else f"{len(found)} files"

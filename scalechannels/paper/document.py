@@ -60,7 +60,8 @@ def updated(text: str, results: Results) -> str:
     begin = next((one for one in makers if one in text), BEGIN)
     if text.count(begin) != 1 or text.count(END) != 1 or text.index(begin) > text.index(END):
         raise ValueError(
-            f"the document needs one line {BEGIN!r} or {BEGIN_BEYOND!r} and, below it, one line {END!r}"
+            f"the document has no part to update: it needs one line {BEGIN!r} or {BEGIN_BEYOND!r} and, below "
+            f"it, one line {END!r}"
         )
     before, after = text[: text.index(begin)], text[text.index(END) :]
     return f"{before}{begin}\n\n{makers.get(begin, generated)(results)}\n\n{after}"
@@ -108,7 +109,11 @@ class Said:
         self.rows = {row.title: row for row in factorial_rows(results, one)}
         self.differences = {(found.network, found.other): found for found in comparisons(results, id)}
         self.text = factorial_text(results, one, "markdown")
-        self.lacking = [title for title, row in self.rows.items() if not row.seeds]
+        self.lacking = [
+            f"{title} ({row.seeds} of {one.seeds} seeds)" if row.seeds else title
+            for title, row in self.rows.items()
+            if row.seeds < one.seeds
+        ]
 
     def mean(self, row: str, column: str) -> str:
         return f"{self.rows[row].by[column].mean:.2f}"

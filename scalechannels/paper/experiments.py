@@ -138,6 +138,8 @@ def experiment(id: str, kind: Literal["experiment", "table", "figure"] = "experi
     offered = [one.id for one in EXPERIMENTS if kind == "experiment" or one.is_table == (kind == "table")]
     if kind != "table":  # which prints one at a time
         offered.append("all")
+    if near := [one for one in offered if one in (f"table{id}", f"figure{id}")]:
+        raise ValueError(f"there is no {kind} '{id}'; did you mean {' or '.join(near)}?")
     names = ", ".join(one.removeprefix(kind) for one in offered)
     names += " or a figure such as figure5" if kind == "table" else ""
     raise ValueError(f"there is no {kind} '{id.removeprefix(kind)}'; choose from {names}")

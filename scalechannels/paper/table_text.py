@@ -93,6 +93,8 @@ def main_text(rows: Sequence[TableRow], form: TextForm = "text") -> str:
     lines += [
         "",
         "Test accuracy in per cent, mean ± standard deviation over seeds, beside the paper's value.",
+        "Columns: the range of test sizes. 17ch: 17 scale channels. tr2: trained on size 2;",
+        "tr14: trained on sizes 1 to 4; mean: over tr1, tr2 and tr4. (ours): not in the paper.",
     ]
     lacking = sum(row.missing for row in rows if row.train != "mean")
     if lacking:
@@ -156,7 +158,8 @@ def factorial_text(results: Results, one: Experiment, form: TextForm = "text") -
                 ["difference of", "and", *one.columns, "seeds"], comparison_rows(found, one.columns), form
             ),
             f"{one.caption} Differences in percentage points, with 95 % intervals over seeds and test "
-            f"images; * told apart after Holm's correction for all {sum(len(row.by) for row in found)}.",
+            "images; * different at the level of 5 % after Holm's correction for "
+            f"{sum(len(row.by) for row in found)} comparisons; – no result yet.",
         ]
     )
 

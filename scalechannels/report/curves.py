@@ -39,7 +39,7 @@ def accuracy_curves(
     y, va = (guessing - 1.2, "top") if guessing > 8 else (guessing + 1.5, "bottom")
     axes.text(tested[0], y, "guessing", color=SOFT, fontsize=9, va=va)
     axes.axvspan(trained[0] / 1.02, trained[-1] * 1.02, color=SOFT, alpha=0.25, linewidth=0)
-    said = "the one size of training" if len(trained) == 1 else "trained"
+    said = "training size" if len(trained) == 1 else "trained"
     axes.text(trained[-1] * 1.04, 3, said, color=SOFT, fontsize=9)
     heights: list[float] = []
     for (name, column), colour, marker in zip(columns.items(), COLOURS, ("o", "s"), strict=False):

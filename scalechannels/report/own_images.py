@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 from torch import Tensor
@@ -13,7 +13,7 @@ from scalechannels.data.sizes import accuracies
 from scalechannels.report.curves import accuracy_curves, selection_picture
 from scalechannels.report.page import render
 from scalechannels.report.theme import fraction
-from scalechannels.scales import QUARTER_OCTAVE
+from scalechannels.scales import QUARTER_OCTAVE, octave_beyond
 
 CHANNELS, PLAIN = "scale channels", "plain CNN"
 MOST_CLASSES = 40
@@ -54,13 +54,14 @@ def verdict(result: Mapping[str, Any]) -> Verdict:
     other = sum(columns[PLAIN][size] for size in sizes) / len(sizes)
     images = result["images"]["kept"]
     margin = _margin(mean, other, images)
-    compared = f"{mean:.0f} % against {other:.0f} % for a plain CNN of equal cost, {over}"
+    compared = f"{mean:.0f} %, and a plain CNN of equal cost {other:.0f} %, {over}"
     if mean - other > margin:
-        text = f"Scale channels help on these images: {compared}."
+        text = f"Scale channels help on these images: they reach {compared}."
     elif other - mean > margin:
-        text = f"Scale channels do not help on these images: {compared}."
+        text = f"Scale channels do not help on these images: they reach {compared}."
     else:
-        text = f"No clear difference on these images: {compared}; {images} images cannot tell them apart."
+        text = f"No clear difference on these images: scale channels reach {compared}. "
+        text += f"{images} images cannot tell them apart."
     ours, theirs = (columns[one].get(1.0, math.nan) for one in (name, PLAIN))
     if theirs - ours > _margin(ours, theirs, images):  # not where it was not tested
         text += f" At the images' own size the plain CNN is better, {theirs:.0f} % against {ours:.0f} %."
@@ -102,21 +103,11 @@ def curves_of(result: Mapping[str, Any], title: str | None = None) -> Figure:
     return accuracy_curves(columns_of(result), [1.0], title, objects="objects", guessing=guessing)
 
 
-def wider(grid: Sequence[float], end: Literal[-1, 1]) -> str:
-    """The scale about an octave beyond the first (−1) or last (1) of a grid.
-
-    Whole steps of the grid, and so many digits that a grid of these steps meets it.
-    """
-    ratio = grid[1] / grid[0]
-    steps = max(1, round(math.log(2, ratio)))
-    return f"{(grid[0] if end < 0 else grid[-1]) * ratio ** (end * steps):.10g}"
-
-
 def _wider_options(result: Mapping[str, Any]) -> str:
     """The options of a wider grid; the ratio of its scales only where it is not the paper's."""
     grid, ratio = result["grid"], next(iter(result["runs"].values()))["config"]["network"]["ratio"]
     steps = "" if math.isclose(ratio, QUARTER_OCTAVE, rel_tol=1e-9) else f" --network.ratio {ratio!r}"
-    return f"--network.low {wider(grid, -1)} --network.high {wider(grid, 1)}{steps}"
+    return f"--network.low {octave_beyond(grid, -1)} --network.high {octave_beyond(grid, 1)}{steps}"
 
 
 def _selection(result: Mapping[str, Any]) -> Figure | None:

@@ -294,10 +294,10 @@ def _rebuild(folder: Path, given: dict[str, Any], wanted: type[Any] | None = Non
     """The network of a folder, in eval mode; of the wanted class, if one is given."""
     path = folder / CONFIG
     if not path.is_file():
-        raise FileNotFoundError(
-            f"'{folder}' is not a saved network: it has no {CONFIG}. Give a run's folder, or one that "
-            "save_pretrained() wrote"
-        )
+        runs = sorted(found.parent for found in folder.glob(f"*/{RUN}"))
+        example = f", such as {runs[0]}" if runs else ", or one that save_pretrained() wrote"
+        trouble = "it is a file" if folder.is_file() else f"it has no {CONFIG}"
+        raise FileNotFoundError(f"'{folder}' is not a saved network: {trouble}. Give a run's folder{example}")
     config = _read(path)
     if "class" not in config:
         raise ValueError(f"'{path}' does not describe a network of scalechannels: it names no class")

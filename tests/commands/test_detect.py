@@ -187,9 +187,9 @@ def test_large_images_and_bombs_are_refused_unless_allowed(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("nowhere.png",), "'nowhere.png' is not a file"),
+        (("nowhere.png",), "'nowhere.png' does not exist"),
         (("text.png",), "'text.png' cannot be read: it is damaged, or not an image"),
-        (("tiny",), "'tiny' is not a file"),
+        (("tiny",), "'tiny' is a folder; detect takes one image file"),
         (("a.png", "--json", "x.txt"), "--json must end in .json; got 'x.txt'"),
         (("a.png", "--overlay", "x.jpg"), "--overlay must end in .png; got 'x.jpg'"),
         (("a.png", "--overlay", "a.png"), "would replace the image 'a.png'"),
@@ -239,6 +239,8 @@ def test_a_network_without_background_warns_and_edges_are_told(
     objects = json.loads(Path("a-detections.json").read_text())["objects"]
     assert objects
     assert all(one["at_edge"] for one in objects)
+    assert run("a.png", "--network", "net", "--threshold", 0.999) == 0
+    assert "no object has a probability of 0.999; lower --threshold" in capsys.readouterr().err
 
 
 def test_the_picture_has_boxes_where_they_are_and_shows_the_edge() -> None:

@@ -80,12 +80,16 @@ def test_own_images_are_tested_where_they_are_now(here: Path, capsys: pytest.Cap
     write(here / "new", [(20, 20)] * 4)
     assert run("evaluate", folder, "--sizes", 1, "--data", "new") == 0
     said = capsys.readouterr()
-    assert said.err == "warning: 'new' does not hold the same images as in training\n"
+    assert said.err == (
+        "warning: 'new' does not hold the images of this run. Only a share of 0.25 of them is tested, and "
+        "some of these may have been trained on\n"
+    )
     assert "2 held-out images of each size" in said.out
     write(here / "more", [(20, 20)] * 4, classes=3)
     assert run("evaluate", folder, "--sizes", 1, "--data", "more") == 1
     assert (
-        "error: the network's classes are ['class0', 'class1'], but the data has" in capsys.readouterr().err
+        "error: the network knows the classes class0, class1, but the data have class0, class1, class2"
+        in capsys.readouterr().err
     )
 
 

@@ -55,7 +55,7 @@ def test_csv_on_the_screen_says_what_the_network_says(here: Path, capsys: pytest
     found = rows(said.out)
     assert [row["path"] for row in found] == [f"digits/{number}.png" for number in range(3)]
     ends = [row["at_edge"] for row in found].count("true")
-    assert said.err.count("warning: ") == said.err.count("Widen the range") == (ends > 0)
+    assert said.err.count("warning: ") == said.err.count("To widen the range") == (ends > 0)
     images = torch.stack([as_digits((image * 255).round() / 255) for image in ink()])[:, None]
     network = scalechannels.load("net")
     with torch.inference_mode():
@@ -176,14 +176,14 @@ def test_a_scale_at_the_edge_is_told_with_what_to_do() -> None:
     assert edge_warnings([prediction(1), prediction(0, channels=1)], grid) == []
     low, high = edge_warnings([prediction(0), prediction(1), prediction(2), prediction(2)], grid)
     assert low.startswith("in 1 of 4 images, such as '0.png', the strongest channel is the smallest (σ = 1)")
-    assert low.endswith("Widen the range: train with --network.low 0.5")
+    assert low.endswith("train again with the same options and --network.low 0.5")
     assert high.startswith("in 2 of 4 images, such as '2.png', the strongest channel is the largest (σ = 4)")
-    assert high.endswith("train with --network.high 8")
+    assert high.endswith("with the same options and --network.high 8")
     # The options are in the network's own pixels, the scale in the file's: here of an image reduced by 4.
     assert edge_warnings([prediction(2)], [0.25, 0.5, 1])[0].endswith("--network.high 2")
     low, high = edge_warnings([prediction(0), prediction(2)], grid, deployed=(0.25, 2.0))
-    assert low.endswith("train with --deploy-pixel-sizes that reach to 4")
-    assert high.endswith("train with --deploy-pixel-sizes that reach to 0.125")
+    assert low.endswith("with the same options and --deploy-pixel-sizes that reach to 4")
+    assert high.endswith("with the same options and --deploy-pixel-sizes that reach to 0.125")
 
 
 @pytest.mark.parametrize("ratio", [2**0.25, 2**0.5, 1.5, 1.1, 3])

@@ -15,9 +15,9 @@ def results(tmp_path: Path) -> Path:
 def test_what_is_missing_can_be_listed(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("reproduce", "table1", "--list", "--only", "cnn", "--results", results) == 0
     said = capsys.readouterr()
-    names = said.out.split()
-    assert len(names) == 11
-    assert all(name.startswith("cnn-mnist-") for name in names)
+    lines = said.out.splitlines()
+    assert len(lines) == 11
+    assert all(line.startswith("cnn-mnist-") and line.endswith(" table1") for line in lines)
     assert "missing runs: 11" in said.err
 
 

@@ -67,7 +67,7 @@ def test_a_finished_run_says_that_it_is_done(here: Path, capsys: pytest.CaptureF
         ),
         (("--network.name", "fovavgg"), "network.name must be one of fovavg, fovmax"),
         (("--config", "run.toml", "--training.batch", "100"), "training.batch must be at most 64, the"),
-        (("--config", "run.toml", "--out", "run.toml/runs"), "'run.toml/runs' is not a folder"),
+        (("--config", "run.toml", "--out", "run.toml/runs"), "the folder 'run.toml/runs' cannot be made"),
     ],
 )
 def test_what_a_user_can_mend_is_one_line(

@@ -20,9 +20,7 @@ def test_curves_have_their_values_and_names() -> None:
         ([1.0, 2.0], [90.0, 80.0]),
         ([1.0, 2.0], [70.0, 20.0]),
     ]
-    assert {"one", "other", "guessing", "the one size of training"} <= {
-        text.get_text() for text in axes.texts
-    }
+    assert {"one", "other", "guessing", "training size"} <= {text.get_text() for text in axes.texts}
 
 
 def test_names_of_equal_curves_do_not_cover_each_other() -> None:

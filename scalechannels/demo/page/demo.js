@@ -232,8 +232,8 @@ function show(seen) {
   const square = $("square"), part = (sigma * side) / settings.side;
   square.hidden = part >= 1;
   square.style.width = square.style.height = `${Math.min(1, part) * 100}%`;
-  const decides = `the deciding channel, σ = ${name(sigma)},`;
-  $("looked").textContent = (part < 1 ? `The square is what ${decides} looks at.` : `All of it is seen by ${decides} and more.`)
+  const decides = `The deciding channel, σ = ${name(sigma)},`;
+  $("looked").textContent = (part < 1 ? `${decides} looks at the square.` : `${decides} sees all of it, and beyond its border.`)
     + (seen.at_edge ? " It is the last of its grid: the digit may be beyond its range." : "");
   const all = seen.logits.flat(), low = Math.min(...all), high = Math.max(...all);
   [...$("logits").tBodies[0].rows].forEach((row, digit) => {
