@@ -12,6 +12,7 @@ Limit: up to the order of summation; dropout draws other numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +24,7 @@ from scalechannels.plain import PlainNetwork
 from scalechannels.pooling import ConcatScales, MaxOverScales
 from scalechannels.training.stacking.canvas import Canvas
 from scalechannels.training.stacking.products import patches, product
-from scalechannels.training.stacking.strongest import strongest_places
+from scalechannels.training.stacking.strongest import kernel, strongest_places
 
 
 def stack_networks(networks: Sequence[nn.Module], height: int, width: int) -> StackedNetwork:
@@ -52,18 +53,18 @@ def can_stack(network: nn.Module) -> bool:
 class StackedNetwork(nn.Module):
     """R networks of one shape: inputs (R, B, S, n, n, C), channels last, to logits (R, B, K)."""
 
-    def __init__(self, networks: Sequence[nn.Module]) -> None:
+    def __init__(self, networks: Sequence[Any]) -> None:
         super().__init__()
         if not all(can_stack(network) for network in networks):
             raise TypeError("only networks around a ConvBackbone that pool logits can be stacked")
-        self.backbone = StackedBackbone([_backbone(network) for network in networks])
+        self.backbone = StackedBackbone([network.backbone for network in networks])
         pools = [network.pool for network in networks if isinstance(network, ScaleChannelNetwork)]
         mixing = [pool for pool in pools if isinstance(pool, ConcatScales)]
         if mixing and len(mixing) < len(pools):
             raise TypeError("a concatenation of scales has weights, so it cannot be stacked with other pools")
         self.pool: nn.Module | None = None
         if pools:
-            self.pool = _StackedConcat(mixing) if mixing else _Each(pools)
+            self.pool = _StackedConcat([pool.mix for pool in mixing]) if mixing else _Each(pools)
 
     def forward(self, inputs: Tensor) -> Tensor:
         R, B, S = inputs.shape[:3]
@@ -71,15 +72,12 @@ class StackedNetwork(nn.Module):
         return channels[:, :, 0] if self.pool is None else self.pool(channels)
 
     @torch.no_grad()
-    def unstack(self, networks: Sequence[nn.Module]) -> None:
+    def unstack(self, networks: Sequence[Any]) -> None:
         """Write run r's weights into networks[r]."""
-        self.backbone.unstack([_backbone(network) for network in networks])
-        if isinstance(self.pool, _StackedConcat):
-            for run, network in enumerate(networks):
-                assert isinstance(network, ScaleChannelNetwork)
-                assert isinstance(network.pool, ConcatScales)
-                network.pool.mix.weight.copy_(self.pool.weight[run].T)
-                network.pool.mix.bias.copy_(self.pool.bias[run, 0])
+        for run, network in enumerate(networks):
+            self.backbone.unstack(run, network.backbone)
+            if isinstance(self.pool, _StackedConcat):
+                self.pool.unstack(run, network.pool.mix)
 
 
 class StackedSliding(StackedNetwork):
@@ -127,17 +125,12 @@ class StackedBackbone(nn.Module):
         shapes = {(b.features, b.window, b.channels, b.classes, b.hidden, b.batch_norm) for b in backbones}
         if len(shapes) > 1:
             raise ValueError(f"only backbones of one shape can be stacked, got {shapes}")
-        self.side = first.side
         self.layers = nn.ModuleList(
-            _StackedBlock([b.convolutions[index] for b in backbones]) for index in range(len(first.features))
+            _StackedBlock(blocks) for blocks in zip(*(b.convolutions for b in backbones), strict=True)
         )
-        self.dense = _StackedLinear(
-            [_channels_last(b.dense.weight, b.side) for b in backbones], [b.dense.bias for b in backbones]
-        )
+        self.dense = _StackedLayer([b.dense for b in backbones], first.side)
         self.drop = first.drop
-        self.classifier = _StackedLinear(
-            [b.classifier.weight for b in backbones], [b.classifier.bias for b in backbones]
-        )
+        self.classifier = _StackedLayer([b.classifier for b in backbones])
 
     def forward(self, windows: Tensor, kept: Tensor | None = None) -> Tensor:
         """`kept` (R, N, hidden): what dropout leaves of the codes, where it was drawn before."""
@@ -154,34 +147,44 @@ class StackedBackbone(nn.Module):
         weights, biases = ([getattr(layer, name) for layer in layers] for name in ("weight", "bias"))
         return weights, biases, [layer.stride for layer in self.layers]  # type: ignore[misc]
 
-    @torch.no_grad()
-    def unstack(self, backbones: Sequence[ConvBackbone]) -> None:
-        for run, backbone in enumerate(backbones):
-            for layer, block in zip(self.layers, backbone.convolutions, strict=True):
-                layer.unstack(run, block)  # type: ignore[operator]
-            weight = self.dense.weight[run].T  # (hidden, side·side·C)
-            blocks = weight.view(len(weight), self.side, self.side, -1).permute(0, 3, 1, 2)
-            backbone.dense.weight.copy_(blocks.flatten(1))
-            backbone.dense.bias.copy_(self.dense.bias[run, 0])
-            backbone.classifier.weight.copy_(self.classifier.weight[run].T)
-            backbone.classifier.bias.copy_(self.classifier.bias[run, 0])
+    def unstack(self, run: int, backbone: ConvBackbone) -> None:
+        for layer, block in zip(self.layers, backbone.convolutions, strict=True):
+            layer.unstack(run, block)  # type: ignore[operator]
+        self.dense.unstack(run, backbone.dense)
+        self.classifier.unstack(run, backbone.classifier)
 
 
-class _StackedBlock(nn.Module):
+class _StackedLayer(nn.Module):
+    """R dense layers or convolutions over patches: (R, N, side·side·C), features last, to (R, N, F).
+
+    side       of a patch; of codes that lie in no plane, 1
+    """
+
+    def __init__(self, layers: Sequence[Any], side: int = 1) -> None:
+        super().__init__()
+        self.side = side
+        kernels = [layer.weight.detach().view(len(layer.weight), -1, side, side) for layer in layers]
+        self.weight = nn.Parameter(torch.stack([k.permute(2, 3, 1, 0).flatten(0, 2) for k in kernels]))
+        self.bias = nn.Parameter(torch.stack([layer.bias.detach() for layer in layers])[:, None])  # (R, 1, F)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return product(rows, self.weight.to(rows.dtype)) + self.bias.to(rows.dtype)
+
+    def unstack(self, run: int, layer: Any) -> None:
+        layer.weight.copy_(kernel(self.weight[run], self.side).reshape(layer.weight.shape))
+        layer.bias.copy_(self.bias[run, 0])
+
+
+class _StackedBlock(_StackedLayer):
     """3x3 convolution, batch norm where the blocks have it, ReLU."""
 
     running_mean: Tensor
     running_var: Tensor
 
-    def __init__(self, blocks: Sequence[nn.Module]) -> None:
-        super().__init__()
-        convolutions = [block[0] for block in blocks]  # type: ignore[index]
-        self.stride = convolutions[0].stride[0]
-        self.weight = nn.Parameter(
-            torch.stack([c.weight.detach().permute(2, 3, 1, 0).flatten(0, 2) for c in convolutions])
-        )  # (R, 9·C, F)
-        self.bias = nn.Parameter(torch.stack([c.bias.detach() for c in convolutions])[:, None])  # (R, 1, F)
-        norms = [block[1] for block in blocks if isinstance(block[1], nn.BatchNorm2d)]  # type: ignore[index]
+    def __init__(self, blocks: Sequence[Any]) -> None:
+        super().__init__([block[0] for block in blocks], side=3)
+        self.stride = blocks[0][0].stride[0]
+        norms = [block[1] for block in blocks if isinstance(block[1], nn.BatchNorm2d)]
         self.normed = bool(norms)
         self.bias.requires_grad_(not norms)
         if norms:
@@ -212,37 +215,18 @@ class _StackedBlock(nn.Module):
             variance, mean = self.running_var[:, None], self.running_mean[:, None] - self.bias
         return ((exact - mean) * torch.rsqrt(variance + self.eps) * self.gain + self.shift).to(out.dtype)
 
-    @torch.no_grad()
-    def unstack(self, run: int, block: nn.Module) -> None:
-        convolution = block[0]  # type: ignore[index]
-        F_, C = convolution.weight.shape[:2]
-        convolution.weight.copy_(self.weight[run].view(3, 3, C, F_).permute(3, 2, 0, 1))
-        convolution.bias.copy_(self.bias[run, 0])
+    def unstack(self, run: int, layer: Any) -> None:
+        convolution, norm = layer[:2]
+        super().unstack(run, convolution)
         if self.normed:
-            norm = block[1]  # type: ignore[index]
             norm.weight.copy_(self.gain[run, 0])
             norm.bias.copy_(self.shift[run, 0])
             norm.running_mean.copy_(self.running_mean[run])
             norm.running_var.copy_(self.running_var[run])
 
 
-class _StackedLinear(nn.Module):
-    """R dense layers: (R, N, in) to (R, N, out)."""
-
-    def __init__(self, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.stack([weight.detach().T for weight in weights]))  # (R, in, out)
-        self.bias = nn.Parameter(torch.stack([bias.detach() for bias in biases])[:, None])  # (R, 1, out)
-
-    def forward(self, codes: Tensor) -> Tensor:
-        return product(codes, self.weight.to(codes.dtype)) + self.bias.to(codes.dtype)
-
-
-class _StackedConcat(_StackedLinear):
-    """R ConcatScales: (R, B, S, K) to (R, B, K)."""
-
-    def __init__(self, pools: Sequence[ConcatScales]) -> None:
-        super().__init__([pool.mix.weight for pool in pools], [pool.mix.bias for pool in pools])
+class _StackedConcat(_StackedLayer):
+    """R concatenations of scales: (R, B, S, K) to (R, B, K)."""
 
     def forward(self, channels: Tensor) -> Tensor:
         # The logits are float32 and stay so, as in the other poolings.
@@ -269,14 +253,3 @@ class _Each(nn.Module):
         for number, other in enumerate(pooled[1:], start=1):
             chosen = torch.where(self.kind.eq(number), other, chosen)
         return chosen
-
-
-def _backbone(network: nn.Module) -> ConvBackbone:
-    backbone = network.backbone
-    assert isinstance(backbone, ConvBackbone)
-    return backbone
-
-
-def _channels_last(weight: Tensor, side: int) -> Tensor:
-    """A dense layer's weight for maps that are flattened with the features last."""
-    return weight.view(len(weight), -1, side, side).permute(0, 2, 3, 1).flatten(1)

@@ -95,9 +95,9 @@ def plain_strongest_places(
     for run in range(R):
         maps = canvases[run].movedim(-1, 1)  # (B, C, height, width)
         for weight, bias, stride in zip(weights, biases, strides, strict=False):
-            maps = F.relu(F.conv2d(maps, _kernel(weight[run], 3), bias[run, 0], stride))
+            maps = F.relu(F.conv2d(maps, kernel(weight[run], 3), bias[run, 0], stride))
         side = int((weights[-2].shape[1] // maps.shape[1]) ** 0.5)
-        codes = F.relu(F.conv2d(maps, _kernel(weights[-2][run], side), biases[-2][run, 0]))
+        codes = F.relu(F.conv2d(maps, kernel(weights[-2][run], side), biases[-2][run, 0]))
         codes = codes.flatten(2).mT[:, places]  # (B, P, hidden)
         codes = codes * mask[run] / (1 - dropout)
         strongest.append((codes @ weights[-1][run] + biases[-1][run]).argmax(1))  # (B, K)
@@ -105,6 +105,6 @@ def plain_strongest_places(
     return found, kept(seed, image, found[..., None] * per_place, feature, dropout)
 
 
-def _kernel(weight: Tensor, side: int) -> Tensor:
+def kernel(weight: Tensor, side: int) -> Tensor:
     """A stack's weight (side·side·C, F) as one of a convolution (F, C, side, side)."""
     return weight.view(side, side, -1, weight.shape[-1]).permute(3, 2, 0, 1)
