@@ -19,17 +19,20 @@ def can_stack(network: nn.Module) -> bool:
     return can_stack(network)
 
 
-def stack(networks: Sequence[nn.Module], height: int, width: int) -> Any:
+def stack(networks: Sequence[Any], height: int, width: int) -> Any:
     """The networks as one, for images of this size; see `stacked`."""
-    from scalechannels.training.stacking.stacked import stack_networks
+    from scalechannels.training.stacking.stacked import StackedNetwork, StackedSliding
 
-    return stack_networks(networks, height, width)
+    if networks[0].look == "everywhere":
+        return StackedSliding(networks, height, width)
+    return StackedNetwork(networks)
 
 
-def searched(network: nn.Module, height: int, width: int) -> nn.Module:
-    """The network in the form that is fastest to test; see `searching`."""
-    if not next(network.parameters()).is_cuda:
+def searched(network: Any, height: int, width: int) -> nn.Module:
+    """The network in the form that is fastest to test: on a GPU, with one input channel and no batch norm."""
+    on_gpu = next(network.parameters()).is_cuda
+    if not (on_gpu and network.look == "everywhere" and can_stack(network)):
         return network
-    from scalechannels.training.stacking.searching import searched
+    from scalechannels.training.stacking.searching import SearchedSliding
 
-    return searched(network, height, width)
+    return SearchedSliding(network, height, width).eval()

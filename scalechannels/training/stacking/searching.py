@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from scalechannels.network import Explanation, ScaleChannelNetwork
-from scalechannels.training.stacking.stacked import StackedSliding, can_stack
+from scalechannels.training.stacking.stacked import StackedSliding
 
 PIECE = 256
 """Images searched at once."""
@@ -39,11 +39,3 @@ class SearchedSliding(nn.Module):
         logits, places = (found[0] for found in self.stack.search(images[None]))  # (B, K)
         winner = places.gather(1, logits.argmax(1, keepdim=True))[:, 0]  # (B,)
         return logits, self.stack.canvas.channels[winner]
-
-
-def searched(network: nn.Module, height: int, width: int) -> nn.Module:
-    """The network in this form where that is faster: on a GPU, for one input channel and no batch norm."""
-    on_gpu = next(network.parameters()).is_cuda
-    if on_gpu and getattr(network, "look", None) == "everywhere" and can_stack(network):
-        return SearchedSliding(network, height, width).eval()  # type: ignore[arg-type]
-    return network

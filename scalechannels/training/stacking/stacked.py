@@ -27,13 +27,6 @@ from scalechannels.training.stacking.products import patches, product
 from scalechannels.training.stacking.strongest import kernel, strongest_places
 
 
-def stack_networks(networks: Sequence[nn.Module], height: int, width: int) -> StackedNetwork:
-    """The stack for these networks and images of this size."""
-    if getattr(networks[0], "look", None) == "everywhere":
-        return StackedSliding([n for n in networks if isinstance(n, ScaleChannelNetwork)], height, width)
-    return StackedNetwork(networks)
-
-
 def can_stack(network: nn.Module) -> bool:
     """Whether a network has the form that StackedNetwork knows."""
     if not isinstance(network.backbone, ConvBackbone):

@@ -4,7 +4,8 @@ import torch
 import torch.nn.functional as F
 
 from scalechannels import ScaleGrid, swmax
-from scalechannels.training.stacking.searching import SearchedSliding, searched
+from scalechannels.training.stacking import searched
+from scalechannels.training.stacking.searching import SearchedSliding
 
 
 def test_logits_and_channels_are_those_of_the_network() -> None:

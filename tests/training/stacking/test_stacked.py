@@ -17,10 +17,11 @@ from scalechannels import ScaleChannelNetwork, ScaleGrid
 from scalechannels.backbones.paper import CifarBackbone
 from scalechannels.data.image_set import ImageSet
 from scalechannels.pooling import MeanOverScales
+from scalechannels.training import stacking
 from scalechannels.training.build import build_network
 from scalechannels.training.inputs import Inputs
 from scalechannels.training.stacking import products
-from scalechannels.training.stacking.stacked import StackedNetwork, can_stack, stack_networks
+from scalechannels.training.stacking.stacked import StackedNetwork, can_stack
 from scalechannels.training.trainer import Trainer
 
 FOVEATED = ["fovavg", "fovmax", "fovlse", "fovconc"]
@@ -57,7 +58,7 @@ class Case:
         self.images = torch.stack([made.images for made in sets])  # (R, B, 1, H, W)
         self.inputs, self.images = self.inputs.to(dtype), self.images.to(dtype)
         self.networks = [network.to(dtype) for network in self.networks]
-        self.stack = stack_networks(self.networks, side, side).to(dtype)
+        self.stack = stacking.stack(self.networks, side, side).to(dtype)
 
     def alone(self, run: int) -> torch.Tensor:
         network = self.networks[run]
@@ -153,13 +154,13 @@ def test_a_step_in_bfloat16_goes_the_way_of_float32(name) -> None:
 
 def test_runs_that_pool_differently_share_a_stack() -> None:
     cases = [Case(name) for name in ("fovmax", "fovavg", "fovlse")]
-    stack = stack_networks([case.networks[run] for run, case in enumerate(cases)], 112, 112)
+    stack = stacking.stack([case.networks[run] for run, case in enumerate(cases)], 112, 112)
     logits = stack(cases[0].inputs)
     assert not torch.allclose(logits[1], cases[0].stack(cases[0].inputs)[1])  # the maximum
     for run, case in enumerate(cases):
         torch.testing.assert_close(logits[run], case.stack(case.inputs)[run])
     with pytest.raises(TypeError, match="concatenation"):
-        stack_networks([cases[0].networks[0], Case("fovconc").networks[0]], 112, 112)
+        stacking.stack([cases[0].networks[0], Case("fovconc").networks[0]], 112, 112)
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from helpers.tiny_runs import tiny
 
+from scalechannels.training import stacking
 from scalechannels.training.build import build_network
-from scalechannels.training.stacking.stacked import stack_networks
 from scalechannels.training.stacking.strongest import kept, plain_strongest_places
 
 TESTS = Path(__file__).parents[2]
@@ -46,7 +46,7 @@ def test_with_dropout_the_logits_are_the_maximum_over_all_places(drop_features, 
     """The oracle drops in the whole map of codes what `kept` says, at each place or at all of them."""
     config = tiny("swmax", dropout=DROPOUT, network={"drop_features": drop_features})
     network = build_network(config.resolve()).double()
-    stack = stack_networks([network], 44, 44).double().train()
+    stack = stacking.stack([network], 44, 44).double().train()
     images = F.interpolate(torch.randn(1, 3, 14, 14).double(), (44, 44), mode="bilinear")
     images = images.movedim(1, 0)[None]  # (1, 3, 1, 44, 44)
     monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
