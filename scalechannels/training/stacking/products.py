@@ -35,16 +35,11 @@ def patches(maps: Tensor, side: int, stride: int) -> tuple[Tensor, tuple[int, in
     return torch.cat(pieces, dim=-1).view(R, N * h * w, columns), (h, w)
 
 
-def product(rows: Tensor, weight: Tensor) -> Tensor:
-    """rows (R, M, in) by weight (R, in, out)."""
-    return _Product.apply(rows, weight) if rows.requires_grad else _FirstProduct.apply(rows, weight)
-
-
-class _FirstProduct(torch.autograd.Function):
+class _Product(torch.autograd.Function):
     """A batched matrix product whose weight has its gradient computed in pieces.
 
     That gradient is a sum over all M rows into a tiny matrix, which one matrix product leaves to a few of a
-    GPU's processors; as many products and a sum, in float32, it fills them. The rows get no gradient.
+    GPU's processors; as many products and a sum, in float32, it fills them.
     """
 
     @staticmethod
@@ -55,21 +50,14 @@ class _FirstProduct(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor]:
         rows, weight = ctx.saved_tensors
-        return None, _weight_gradient(rows, gradient).to(weight.dtype)
+        of_rows = torch.bmm(gradient, weight.mT) if ctx.needs_input_grad[0] else None  # the first have none
+        R, M = rows.shape[:2]
+        most = max(1, min(PIECES // R, M // PIECE_ROWS))
+        pieces = max(count for count in range(1, most + 1) if M % count == 0)
+        rows, gradient = (t.reshape(R * pieces, M // pieces, -1) for t in (rows, gradient))
+        summed = torch.bmm(rows.mT, gradient).unflatten(0, (R, pieces)).sum(1, dtype=torch.float32)
+        return of_rows, summed.to(weight.dtype)  # (R, M, in), (R, in, out)
 
 
-class _Product(_FirstProduct):
-    """The same, with a gradient for the rows."""
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor]:
-        rows, weight = ctx.saved_tensors
-        return torch.bmm(gradient, weight.mT), _weight_gradient(rows, gradient).to(weight.dtype)
-
-
-def _weight_gradient(rows: Tensor, gradient: Tensor) -> Tensor:
-    R, M = rows.shape[:2]
-    most = max(1, min(PIECES // R, M // PIECE_ROWS))
-    pieces = max(count for count in range(1, most + 1) if M % count == 0)
-    rows, gradient = (t.reshape(R * pieces, M // pieces, -1) for t in (rows, gradient))
-    return torch.bmm(rows.mT, gradient).unflatten(0, (R, pieces)).sum(1, dtype=torch.float32)  # (R, in, out)
+product = _Product.apply
+"""Rows (R, M, in) by weight (R, in, out)."""
