@@ -12,7 +12,6 @@ differently, so of two places that tie within rounding the other may be the one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -40,8 +39,7 @@ def _mixed(state: Tensor) -> Tensor:
     return state ^ (state >> 16)
 
 
-@torch.library.custom_op("scalechannels::strongest_places", mutates_args=())
-def strongest_places(
+def plain_strongest_places(
     canvases: Tensor,
     weights: list[Tensor],
     biases: list[Tensor],
@@ -60,33 +58,8 @@ def strongest_places(
     places     (P,): which places of the logit map count, as i·w + j; those found are given in the same way
     per_place  drop a feature at each place by itself, else at all places of an image at once
 
-    It has no gradient.
+    It has no gradient. In plain torch, run by run: slow, for any device, and the oracle of the kernels.
     """
-    find = plain_strongest_places
-    if canvases.is_cuda and canvases.shape[-1] == 1:
-        # Triton comes with PyTorch's CUDA builds and with no other.
-        from scalechannels.training.stacking.strongest_kernels import strongest_places as find
-    return find(canvases, weights, biases, strides, places, seed, dropout, per_place)
-
-
-@strongest_places.register_fake
-def _(canvases: Tensor, weights: list[Tensor], *_: Any) -> tuple[Tensor, Tensor]:
-    hidden, K = weights[-1].shape[1:]
-    found = canvases.new_empty((*canvases.shape[:2], K), dtype=torch.long)
-    return found, canvases.new_empty((*found.shape, hidden), dtype=torch.bool)
-
-
-def plain_strongest_places(
-    canvases: Tensor,
-    weights: Sequence[Tensor],
-    biases: Sequence[Tensor],
-    strides: Sequence[int],
-    places: Tensor,
-    seed: Tensor,
-    dropout: float,
-    per_place: bool,
-) -> tuple[Tensor, Tensor]:
-    """The same in plain torch, run by run: slow, for any device, and the oracle of the kernels."""
     R, B = canvases.shape[:2]
     image = torch.arange(R * B, device=canvases.device).view(R, B, 1, 1)
     feature = torch.arange(weights[-1].shape[1], device=canvases.device)
@@ -108,3 +81,26 @@ def plain_strongest_places(
 def kernel(weight: Tensor, side: int) -> Tensor:
     """A stack's weight (side·side·C, F) as one of a convolution (F, C, side, side)."""
     return weight.view(side, side, -1, weight.shape[-1]).permute(3, 2, 0, 1)
+
+
+strongest_places = torch.library.custom_op(
+    "scalechannels::strongest_places", plain_strongest_places, mutates_args=()
+)
+"""`plain_strongest_places`, on a GPU by its kernels."""
+
+
+@strongest_places.register_kernel("cuda")
+def _(canvases: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
+    if canvases.shape[-1] > 1:
+        return plain_strongest_places(canvases, *others)
+    # Triton comes with PyTorch's CUDA builds and with no other.
+    from scalechannels.training.stacking import strongest_kernels
+
+    return strongest_kernels.strongest_places(canvases, *others)
+
+
+@strongest_places.register_fake
+def _(canvases: Tensor, weights: list[Tensor], *_: Any) -> tuple[Tensor, Tensor]:
+    hidden, K = weights[-1].shape[1:]
+    found = canvases.new_empty((*canvases.shape[:2], K), dtype=torch.long)
+    return found, canvases.new_empty((*found.shape, hidden), dtype=torch.bool)

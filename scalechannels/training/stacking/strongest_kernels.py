@@ -28,7 +28,7 @@ def strongest_places(
     dropout: float,
     per_place: bool,
 ) -> tuple[Tensor, Tensor]:
-    """See `strongest.strongest_places`; canvases have one channel, feature counts are powers of two."""
+    """See `strongest.plain_strongest_places`; canvases have one channel, feature counts are powers of two."""
     R, B = canvases.shape[:2]
     kind = canvases.dtype
     maps = canvases.flatten(0, 1)  # (R·B, height, width, 1)
