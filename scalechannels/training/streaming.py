@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -22,20 +22,9 @@ class StreamTrainer(Trainer):
     ) -> None:
         nothing = torch.empty(1, 0, device=device)
         super().__init__(model, nothing, nothing, [0], **options)
-        self.dataset = dataset
+        self.dataset, self.captures = dataset, False
 
-    def epoch(self, order: Tensor, rate: float, report: Callable[[int], None] | None = None) -> list[float]:
-        self._begin(rate)
-        for step, (images, labels) in enumerate(self._loaded(order), start=1):
-            self.learn(images, labels)
-            if report is not None:
-                report(step)
-        return self._end(len(order[0]), rate)
-
-    def _batches(self, order: Tensor) -> Iterator[Tensor]:
-        return (images for images, _ in self._loaded(order))
-
-    def _loaded(self, order: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    def _batches(self, order: Tensor) -> Iterator[tuple[Tensor, ...]]:
         """Images (1, B, C, H, W) and labels (1, B) of each step."""
         loader = DataLoader(
             self.dataset,

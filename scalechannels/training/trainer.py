@@ -65,10 +65,9 @@ class Trainer:
             if value.is_floating_point()
         }
         self.on_gpu = self.device.type == "cuda"
-        self.alone = processes is None or processes.count == 1
-        self.called: nn.Module = model
-        if not self.alone:
-            self.called = nn.parallel.DistributedDataParallel(model)
+        alone = processes is None or processes.count == 1
+        self.called = model if alone else nn.parallel.DistributedDataParallel(model)
+        self.captures = self.on_gpu and alone
         self.data_of = torch.tensor(data_of, device=self.device)[:, None]  # (R, 1)
         self.rate = torch.zeros((), device=self.device)
         self.parameters = {
@@ -87,9 +86,8 @@ class Trainer:
         self.losses = torch.zeros(len(data_of), device=self.device)  # sums over an epoch
         self.place = torch.zeros(1, dtype=torch.long, device=self.device)  # the step within the epoch
         self.failed_at = torch.full((1,), -1, dtype=torch.long, device=self.device)
-        self.order: Tensor | None = None
+        self.order: Tensor  # of the epoch, where steps are captured
         self.graph: torch.cuda.CUDAGraph | None = None
-        self.unroll = 1
         self.objective: Callable[[Tensor, Tensor], Tensor] = self._objective
         if compiled:
             self.objective = torch.compile(self._objective, dynamic=False)
@@ -97,25 +95,12 @@ class Trainer:
     def epoch(self, order: Tensor, rate: float, report: Callable[[int], None] | None = None) -> list[float]:
         """One pass in the given order (R, steps, B): the mean loss of each run. A NaN in the loss ends it."""
         steps = order.shape[1]
-        self._set_order(order)
-        self._begin(rate)
-        if self.on_gpu and self.alone and self.graph is None:
-            self._capture(steps)
-        for step in range(0, steps, self.unroll):
-            if self.graph is None:
-                self._step()
-            else:
-                self.graph.replay()
-            if report is not None:
-                report(step + self.unroll)
-        return self._end(steps, rate)
-
-    def _begin(self, rate: float) -> None:
         self.rate.fill_(rate)
         self.place.zero_()
         self.losses.zero_()
-
-    def _end(self, steps: int, rate: float) -> list[float]:
+        for done in self._replayed(order) if self.captures else self._taken(order):
+            if report is not None:
+                report(done)
         failed = int(self.failed_at)
         if failed >= 0:
             raise FloatingPointError(
@@ -124,26 +109,35 @@ class Trainer:
             )
         return (self.losses / steps).tolist()
 
-    def _set_order(self, order: Tensor) -> None:
-        if self.order is None:
+    def _taken(self, order: Tensor) -> Iterator[int]:
+        """Take the steps of an order (R, steps, B); how many are done, after each."""
+        for done, (inputs, labels) in enumerate(self._batches(order), start=1):
+            self.learn(inputs, labels)
+            yield done
+
+    def _replayed(self, order: Tensor) -> Iterator[int]:
+        """The same by replaying a captured graph of several steps."""
+        if self.graph is None:
             self.order = order.to(self.device)
-        else:
-            self.order.copy_(order)
+            self.graph = self._captured()
+        self.order.copy_(order)
+        for before in range(0, order.shape[1], self.unroll):
+            self.graph.replay()
+            yield before + self.unroll
 
-    def _step(self) -> None:
-        assert self.order is not None
-        chosen = self.order.index_select(1, self.place)[:, 0]  # (R, B)
-        self.learn(self._augmented(chosen), self.labels[self.data_of, chosen])
+    def _batches(self, order: Tensor) -> Iterator[tuple[Tensor, ...]]:
+        """The inputs (R, B, …) and the labels (R, B) of each step of an order (R, steps, B)."""
+        return map(self._batch, order.to(self.device).unbind(1))
 
-    def _augmented(self, chosen: Tensor) -> Tensor:
+    def _batch(self, chosen: Tensor) -> tuple[Tensor, ...]:
         inputs = self.inputs[self.data_of, chosen]
         for augmentation in self.augmentations:
             inputs = augmentation(inputs, self.data_of, chosen)
-        return inputs
+        return inputs, self.labels[self.data_of, chosen]
 
-    def _batches(self, order: Tensor) -> Iterator[Tensor]:
-        """The inputs (R, B, …) of each step of an order (R, steps, B)."""
-        return map(self._augmented, order.to(self.device).unbind(1))
+    def _step(self) -> None:
+        chosen = self.order.index_select(1, self.place)[:, 0]  # (R, B)
+        self.learn(*self._batch(chosen))
 
     def learn(self, inputs: Tensor, labels: Tensor) -> None:
         """One step on a batch (R, B, …) with its labels (R, B)."""
@@ -179,13 +173,13 @@ class Trainer:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
             return self.called(inputs)  # (R, B, K)
 
-    def _capture(self, steps: int) -> None:
+    def _captured(self) -> torch.cuda.CUDAGraph:
         """Record the step once; warming up must leave no trace in the weights or in what dropout draws.
 
         A resumed run records in another epoch than an uninterrupted one, and must draw the same numbers.
         """
         random = torch.cuda.get_rng_state(self.device)
-        self.unroll = max(u for u in range(1, UNROLL + 1) if steps % u == 0)
+        self.unroll = max(u for u in range(1, UNROLL + 1) if self.order.shape[1] % u == 0)
         before = {name: value.clone() for name, value in self.tensors().items()}
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
@@ -193,8 +187,8 @@ class Trainer:
             for _ in range(3):
                 self._step()
         torch.cuda.current_stream().wait_stream(stream)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
             for _ in range(self.unroll):
                 self._step()
         self.load_tensors(before)
@@ -202,6 +196,7 @@ class Trainer:
         self.place.zero_()
         self.losses.zero_()
         self.failed_at.fill_(-1)
+        return graph
 
     def tensors(self) -> dict[str, Tensor]:
         """All that training changes: weights, running statistics, the optimiser's moments and step."""
@@ -233,7 +228,7 @@ class Trainer:
             if getattr(module, "running_mean", None) is not None:
                 norms.append(module)
         before = [(norm.momentum, norm.running_mean.clone(), norm.running_var.clone()) for norm in norms]
-        for count, inputs in enumerate(self._batches(order[:, :STATISTICS_BATCHES]), start=1):
+        for count, (inputs, _) in enumerate(self._batches(order[:, :STATISTICS_BATCHES]), start=1):
             for norm in norms:
                 norm.momentum = 1 / count
             self._logits(inputs)

@@ -31,13 +31,13 @@ class Killed(BaseException):
     """Stands for Ctrl-C, which would end the tests too."""
 
 
-def _interrupted(step):
+def _interrupted(learn):
     taken = []
 
-    def interrupted(self) -> None:
+    def interrupted(self, *batch) -> None:
         if len(taken) == 2:
             raise Killed
-        taken.append(step(self))
+        taken.append(learn(self, *batch))
 
     return interrupted
 
@@ -48,7 +48,7 @@ def stop_after(monkeypatch, epochs: int) -> None:
 
     def epoch(self, order, rate, report=None):
         if len(done) == epochs:
-            monkeypatch.setattr(Trainer, "_step", _interrupted(Trainer._step))
+            monkeypatch.setattr(Trainer, "learn", _interrupted(Trainer.learn))
         else:
             done.append(rate)
         return original(self, order, rate, report)

@@ -133,13 +133,13 @@ def test_images_are_cropped_in_the_measure_of_their_object(tmp_path: Path, name:
         training=TrainingConfig(epochs=1, batch=4, visible=0.5),
     )
     assert config.network.window == 56
-    frames, step = [], Trainer._step
+    frames, learn = [], Trainer.learn
 
-    def spy(self: Trainer) -> None:
+    def spy(self: Trainer, *batch: torch.Tensor) -> None:
         frames.append(self.augmentations[0].frames)
-        step(self)
+        learn(self, *batch)
 
-    monkeypatch.setattr(Trainer, "_step", spy)
+    monkeypatch.setattr(Trainer, "learn", spy)
     fit([config], tmp_path / "runs", device="cpu", sizes=(1.0,))
     assert frames[0].unique().tolist() == [60]  # the object's pixels, not the window's
 
