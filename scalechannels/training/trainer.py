@@ -82,15 +82,19 @@ class Trainer:
             foreach=one_kernel,
             capturable=self.on_gpu,
         )
+        for parameter in self.parameters.values():  # as Adam itself begins
+            self.optimiser.state[parameter] = {
+                "step": torch.zeros((), device=self.device),
+                "exp_avg": torch.zeros_like(parameter, memory_format=torch.preserve_format),
+                "exp_avg_sq": torch.zeros_like(parameter, memory_format=torch.preserve_format),
+            }
         self.update = torch.compile(self.optimiser.step) if one_kernel else self.optimiser.step
         self.losses = torch.zeros(len(data_of), device=self.device)  # sums over an epoch
         self.place = torch.zeros(1, dtype=torch.long, device=self.device)  # the step within the epoch
         self.failed_at = torch.full((1,), -1, dtype=torch.long, device=self.device)
         self.order: Tensor  # of the epoch, where steps are captured
         self.graph: torch.cuda.CUDAGraph | None = None
-        self.objective: Callable[[Tensor, Tensor], Tensor] = self._objective
-        if compiled:
-            self.objective = torch.compile(self._objective, dynamic=False)
+        self.objective = torch.compile(self._objective, dynamic=False) if compiled else self._objective
 
     def epoch(self, order: Tensor, rate: float, report: Callable[[int], None] | None = None) -> list[float]:
         """One pass in the given order (R, steps, B): the mean loss of each run. A NaN in the loss ends it."""
@@ -157,7 +161,7 @@ class Trainer:
         """Move the averages towards what the model holds now."""
         share = 1 - self.decay  # (R,)
         if self.corrects:
-            taken = self._moment(next(iter(self.parameters.values())), "step").to(self.device)
+            taken = self.optimiser.state[next(iter(self.parameters.values()))]["step"]
             share = torch.where(self.corrected, share / (1 - self.decay**taken), share)
         now = self.model.state_dict()
         for name, averaged in self.averaged.items():
@@ -202,17 +206,17 @@ class Trainer:
         """All that training changes: weights, running statistics, the optimiser's moments and step."""
         state = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         for name, parameter in self.parameters.items():
-            for key in ("exp_avg", "exp_avg_sq", "step"):
-                state[f"adam.{key}.{name}"] = self._moment(parameter, key)
+            for key, value in self.optimiser.state[parameter].items():
+                state[f"adam.{key}.{name}"] = value
         state.update({f"average.{name}": value for name, value in self.averaged.items()})
         return state
 
+    @torch.no_grad()
     def take_average(self) -> None:
         """Put the moving average into the model, at the end of training."""
-        with torch.no_grad():
-            for name, value in self.model.state_dict().items():
-                if name in self.averaged:
-                    value.copy_(self.averaged[name])
+        for name, value in self.model.state_dict().items():
+            if name in self.averaged:
+                value.copy_(self.averaged[name])
 
     @torch.no_grad()
     def recompute_statistics(self, order: Tensor) -> None:
@@ -240,6 +244,7 @@ class Trainer:
                 now.copy_(torch.where(chosen, now, kept))
         self.model.train()
 
+    @torch.no_grad()
     def load_tensors(self, saved: dict[str, Tensor]) -> None:
         """Put back what `tensors` gave, in place: a captured graph holds on to the addresses."""
         own = self.tensors()
@@ -250,17 +255,8 @@ class Trainer:
                 f"the checkpoint belongs to another network, or to runs that were trained together with "
                 f"others: {', '.join(differing)} differ"
             )
-        with torch.no_grad():
-            for name, value in own.items():
-                value.copy_(saved[name])
-
-    def _moment(self, parameter: Tensor, key: str) -> Tensor:
-        state = self.optimiser.state[parameter]
-        if not state:  # as Adam itself begins
-            state["step"] = torch.zeros((), device=self.device)
-            state["exp_avg"] = torch.zeros_like(parameter, memory_format=torch.preserve_format)
-            state["exp_avg_sq"] = torch.zeros_like(parameter, memory_format=torch.preserve_format)
-        return state[key]
+        for name, value in own.items():
+            value.copy_(saved[name])
 
 
 def shuffled(count: int, batch: int, seed: int, epoch: int, images: int | None = None) -> Tensor:
