@@ -64,13 +64,14 @@ def fit(
         runs = runs or [Run.open(folder, config) for config in resolved]
         wanted = device.type == "cuda" if together is None else together
         # Stacked networks know no batch norm over several processes, and streams feed one network.
-        how = How(root, wanted and processes.count == 1 and not stream, compiled, stream, log)
+        as_one = wanted and processes.count == 1 and not stream
+        how = How(root, as_one, compiled, stream, log, split, sizes)
         for group in _groups(runs, how.together):
             with ExitStack() as held:
                 for run in group if processes.writes else ():
                     held.enter_context(run.exclusive())
                 try:
-                    _complete(group, device, processes, how, split, sizes)
+                    _complete(group, device, processes, how)
                 except torch.OutOfMemoryError as error:
                     raise MemoryError(
                         f"out of memory on {device}: give a smaller training.batch, train fewer runs at "
@@ -80,14 +81,7 @@ def fit(
     return runs
 
 
-def _complete(
-    group: Sequence[Run],
-    device: torch.device,
-    processes: Processes,
-    how: How,
-    split: EvaluationSplit,
-    sizes: Sequence[Size] | None,
-) -> None:
+def _complete(group: Sequence[Run], device: torch.device, processes: Processes, how: How) -> None:
     """Train the runs that are not done; of those that are, test again what was tested otherwise."""
     done = [run for run in group if run.done]
     parts = _in_step([run for run in group if run not in done])
@@ -95,14 +89,14 @@ def _complete(
     for pending in parts:
         trained = Group(pending, device, processes, how)
         trained.train()
-        trained.evaluate(split, sizes)
+        trained.evaluate()
         del trained  # before the processes part: its model holds on to their group
     if done and processes.writes:
         from scalechannels.training.retest import is_tested, retest
 
         for run in done:
-            if not is_tested(run, split, sizes):
-                retest(run, device, split, sizes, how.root, how.stream)
+            if not is_tested(run, how.split, how.sizes):
+                retest(run, device, how.split, how.sizes, how.root, how.stream)
 
 
 def _groups(runs: Sequence[Run], together: bool) -> list[list[Run]]:

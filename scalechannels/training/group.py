@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.data.image_set import ImageSet
@@ -26,13 +26,15 @@ from scalechannels.training.trainer import Trainer, mix, shuffled
 
 @dataclass(frozen=True)
 class How:
-    """How runs are trained; none of it changes what they are."""
+    """How runs are trained and tested, see `fit`; none of it changes what they are."""
 
     root: Path | None = None
     together: bool = False
     compiled: bool | None = None
     stream: bool = False
     log: bool = False
+    split: EvaluationSplit = "test"
+    sizes: Sequence[Size] | None = None
 
 
 class Group:
@@ -61,7 +63,9 @@ class Group:
             self._order(learner, 0)  # a batch that is too large fails before any work
         channels, classes = sets[0].images.shape[1], len(self.data[0].classes)
         self.networks = [build_network(config, channels, classes).to(device) for config in self.learners]
-        self.model, self.trainer = self._streamed(sets) if streamed else self._resident(sets)
+        for network in self.networks if processes.count > 1 else ():
+            with_global_batch_norm(network)
+        self.trainer = self._streamed(sets) if streamed else self._resident(sets)
         self.seconds["data"] = time.perf_counter() - started
 
     def _make_sets(self) -> tuple[bool, list[ImageSet]]:
@@ -83,7 +87,7 @@ class Group:
             require_labels(made.labels, len(data.classes))
         return streamed, sets
 
-    def _resident(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:
+    def _resident(self, sets: Sequence[ImageSet]) -> Trainer:
         network = self.networks[0]
         together = self.how.together and not changes_images(self.learners[0])
         stacked = together and stacking.can_stack(network)
@@ -91,14 +95,13 @@ class Group:
         self.renew = inputs.renew
         if inputs.stacked:
             self.stack = stacking.stack(self.networks, *self.image_size).to(self.device)
-        model = self.stack or Alone(network, inputs.windows, inputs.detail)
         compiled = self.how.compiled
         if compiled is None:
             made_for_it = inputs.stacked or network.look == "everywhere"
             small = isinstance(network.backbone, ConvBackbone)
             compiled = self.device.type == "cuda" and (made_for_it or not small)
-        trainer = Trainer(
-            self._synchronised(model),
+        return Trainer(
+            self.stack or Alone(network, inputs.windows, inputs.detail),
             inputs.resident,
             inputs.labels,
             inputs.of_run,
@@ -106,23 +109,20 @@ class Group:
             augmentations=inputs.augmentations,
             **self._options(),
         )
-        return model, trainer
 
-    def _streamed(self, sets: Sequence[ImageSet]) -> tuple[nn.Module, Trainer]:
+    def _streamed(self, sets: Sequence[ImageSet]) -> Trainer:
         from scalechannels.training.streaming import StreamTrainer
 
         require_no_augmentation(self.learners[0])
         if self.learners[0].data.redraw:
             raise MemoryError("data.redraw is for images that lie in memory, not for streamed ones")
-        model = Alone(self.networks[0], windows=False)
-        trainer = StreamTrainer(
-            self._synchronised(model),
+        return StreamTrainer(
+            Alone(self.networks[0], windows=False),
             sets[0].dataset(),
             device=self.device,
             compiled=bool(self.how.compiled),
             **self._options(),
         )
-        return model, trainer
 
     def _options(self) -> dict[str, Any]:
         return {
@@ -133,9 +133,6 @@ class Group:
             "corrected": [config.training.average_corrected for config in self.learners],
         }
 
-    def _synchronised(self, model: nn.Module) -> nn.Module:
-        return with_global_batch_norm(model) if self.processes.count > 1 else model
-
     def train(self) -> None:
         first = self._resume()
         steps = len(self._order(0, 0))
@@ -144,7 +141,10 @@ class Group:
             for epoch in range(first, self.training.epochs):
                 rate = self.training.rate_at(epoch)
                 progress.epoch(epoch, self.training.epochs, steps, self.training.batch, rate)
-                losses, seconds = self._epoch(epoch, rate, progress)
+                order = self._begin(epoch)
+                started = time.perf_counter()
+                losses = self.processes.mean(self.trainer.epoch(order, rate, progress.step))
+                seconds = time.perf_counter() - started
                 progress.finished(losses)
                 self.seconds["training"] += seconds
                 entry = {"epoch": epoch + 1, "rate": rate, "seconds": seconds, "runs": len(self.runs)}
@@ -156,13 +156,8 @@ class Group:
             self.trainer.recompute_statistics(self._begin(self.training.epochs))
         if self.stack is not None:
             self.stack.unstack(self.networks)
-        without_global_batch_norm(self.model)
-
-    def _epoch(self, epoch: int, rate: float, progress: Progress) -> tuple[list[float], float]:
-        order = self._begin(epoch)
-        started = time.perf_counter()
-        losses = self.trainer.epoch(order, rate, progress.step)
-        return self.processes.mean(losses), time.perf_counter() - started
+        for network in self.networks:
+            without_global_batch_norm(network)
 
     def _begin(self, epoch: int) -> Tensor:
         """This process's images of an epoch (R, steps, B), drawn again where the data asks for it."""
@@ -190,12 +185,11 @@ class Group:
         self.history = [state.history for state in states]
         self.seconds["training"] = sum(entry["seconds"] for entry in self.history[-1])
         names = dict.fromkeys(name for state in states for name in state.tensors)
-        self.trainer.load_tensors(
-            {
-                name: _joined([_found(state.tensors, name) for state in states], self._of_runs(name))
-                for name in names
-            }
-        )
+        joined = {}
+        for name in names:
+            values = [_found(state.tensors, name) for state in states]
+            joined[name] = torch.stack(values) if self._of_runs(name) else values[0]
+        self.trainer.load_tensors(joined)
         return states[0].epoch
 
     def _save(self, epoch: int) -> None:
@@ -216,7 +210,7 @@ class Group:
         """Whether a tensor of the trainer has the leading axis of runs."""
         return self.stack is not None and not name.startswith("adam.step.")
 
-    def evaluate(self, split: EvaluationSplit, sizes: Sequence[Size] | None) -> None:
+    def evaluate(self) -> None:
         if not self.processes.writes:
             return
         for run, learner in zip(self.runs, self.learner_of, strict=True):
@@ -224,7 +218,7 @@ class Group:
             data = self.data[self.data_of[learner]]
             network = tested_network(run.config, self.networks[learner]).eval()
             form = stacking.searched(network, *self.image_size)
-            found = evaluation(run.config.name, form, data, self.device, split, sizes)
+            found = evaluation(run.config.name, form, data, self.device, self.how.split, self.how.sizes)
             reduce = run.config.data.reduce or 1
             network.usage = {
                 "classes": list(data.classes),
@@ -259,7 +253,3 @@ class Group:
 def _found(tensors: dict[str, Tensor], name: str) -> Tensor:
     """A checkpoint's tensor; the average of weights that are not averaged is the weights themselves."""
     return tensors[name] if name in tensors else tensors[name.replace("average.", "model.", 1)]
-
-
-def _joined(values: Sequence[Tensor], of_runs: bool) -> Tensor:
-    return torch.stack(list(values)) if of_runs else values[0]
