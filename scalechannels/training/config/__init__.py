@@ -1,4 +1,6 @@
-"""What a run is, as options: data, network, training."""
+"""What a run is, as options: data, network, training; these names are for others."""
+
+# ruff: noqa: F401
 
 from scalechannels.training.config.run import ResolvedRun, RunConfig
 from scalechannels.training.config.sections import (
@@ -10,15 +12,3 @@ from scalechannels.training.config.sections import (
     Precision,
     TrainingConfig,
 )
-
-__all__ = [
-    "DataConfig",
-    "DataName",
-    "Initialisation",
-    "NetworkConfig",
-    "NetworkName",
-    "Precision",
-    "ResolvedRun",
-    "RunConfig",
-    "TrainingConfig",
-]
