@@ -13,7 +13,7 @@ from scalechannels.data.frames import reduced, simulated
 from scalechannels.data.image_set import ImageSet, Scale, drawn_scales
 from scalechannels.data.sizes import OWN_SIZES
 from scalechannels.training.config import DataConfig
-from scalechannels.training.config.own_images import MEMORY, open_folder, require_checksum
+from scalechannels.training.config.own_images import MEMORY, open_folder
 from scalechannels.training.config.sections import FIELD
 
 
@@ -28,7 +28,6 @@ class FolderData:
         own = config.own
         # Where nothing may be skipped, the checksum says that the files are those that were checked.
         images = open_folder(config, decode=config.skip_corrupt)
-        require_checksum(config, images)
         self.config, self.device, self.reduce, self.classes = config, device, own.reduce, images.classes
         self.field = math.ceil(FIELD * own.object_size / own.reduce)
         self.learnt, self.kept = images.split(1 - own.validation, config.seed)
@@ -46,7 +45,7 @@ class FolderData:
         draws = torch.rand(len(images), generator=generator, dtype=torch.float64)
         sizes = drawn_scales(self.config.scale, draws)
         frames = [simulated(image, size, side) for image, size in zip(images, sizes.tolist(), strict=True)]
-        return self._set(torch.stack(frames), torch.tensor(self.learnt.labels), sizes)
+        return ImageSet(torch.stack(frames), torch.tensor(self.learnt.labels), sizes).to(self.device)
 
     def testing(self, size: Scale, split: str) -> ImageSet:
         """The images that are not trained on, at `size` times their own. Very many are thinned out."""
@@ -61,7 +60,7 @@ class FolderData:
         side = min(self.field, math.ceil(max(1, size) * side))
         frames = torch.stack([simulated(image, size, side) for image in self.held[::step]])
         sizes = torch.full((len(frames),), size, dtype=torch.float64)
-        return self._set(frames, torch.tensor(self.kept.labels[::step]), sizes)
+        return ImageSet(frames, torch.tensor(self.kept.labels[::step]), sizes).to(self.device)
 
     def _read(self, images: ImageFolder) -> list[Tensor]:
         limit = self.field  # what no frame holds need not be kept
@@ -72,6 +71,3 @@ class FolderData:
             top, left = (image.shape[1] - rows) // 2, (image.shape[2] - columns) // 2
             read.append(image[:, top : top + rows, left : left + columns].clone())
         return read
-
-    def _set(self, frames: Tensor, labels: Tensor, sizes: Tensor) -> ImageSet:
-        return ImageSet(frames, labels, sizes).to(self.device)

@@ -33,16 +33,25 @@ MEMORY = 2**30
 
 
 def open_folder(data: DataConfig, decode: bool = True) -> ImageFolder:
-    """The folder of the data; with `decode` every image is read once, and a damaged one is named at once."""
+    """The folder of the data, an error where it has changed since the run began.
+
+    decode     read every image once, so that a damaged one is named at once
+    """
     from scalechannels.data.folder import MAX_PIXELS, image_folder
 
-    return image_folder(
+    images = image_folder(
         Path(data.folder or ""),
         colour=data.colour or "auto",
         skip_corrupt=data.skip_corrupt,
         max_pixels=data.max_pixels or MAX_PIXELS,
         decode=decode,
     )
+    if data.checksum not in (None, images.checksum()):
+        raise ValueError(
+            f"{data.folder} does not hold the images that this run began with (their checksum differs): put "
+            "them back, or start a new run without the old run's config file"
+        )
+    return images
 
 
 def chosen_from_images(
@@ -59,7 +68,6 @@ def chosen_from_images(
     from scalechannels.backbones.sized import sized_backbone
 
     images = open_folder(data)
-    require_checksum(data, images)
     side = float(statistics.median(max(size) for size in images.sizes))
     object_size = data.object_size or side
     window = network.window or (28 if object_size < 48 else 56)
@@ -91,15 +99,6 @@ def chosen_from_images(
         replace(network, window=window, low=low, high=high),
         replace(training, epochs=epochs, batch=batch),
     )
-
-
-def require_checksum(data: DataConfig, images: ImageFolder) -> None:
-    """An error where the folder has changed since the run began."""
-    if data.checksum not in (None, images.checksum()):
-        raise ValueError(
-            f"{data.folder} does not hold the images that this run began with (their checksum differs): put "
-            "them back, or start a new run without the old run's config file"
-        )
 
 
 def factors(data: DataConfig) -> tuple[float, float]:
