@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 Config = TypeVar("Config")
+_hints = cache(get_type_hints)
 RETIRED = {"training": {"phases": 1, "beyond": 0}}
 """Options that are gone, with the values at which they did nothing: old files have them."""
 LAST_WITH_RETIRED = "19eb71c"
@@ -76,18 +77,16 @@ def option_name(section: str, name: str) -> str:
     return f"--{name.replace('_', '-')}" if name in UNPREFIXED else f"{section}.{name}"
 
 
-def unnamed(value: Any) -> dict[str, Any]:
-    """Metadata of a field that a later version has added: at this value a run's name leaves it out."""
-    return {"unnamed": value}
-
-
 def refuse(is_so: bool, message: str) -> None:
     if is_so:
         raise ValueError(message)
 
 
 def changed(config: Any) -> dict[str, Any]:
-    """The fields of a dataclass, and of those within it, that are not at their defaults and are compared."""
+    """The fields of a dataclass, and of those within it, that are not at their defaults and are compared.
+
+    A field that a later version has added has the metadata "unnamed": at this value it is left out, too.
+    """
     found = {}
     for entry in dataclasses.fields(config):
         value = getattr(config, entry.name)
@@ -181,11 +180,6 @@ def _converted(hint: Any, value: Any, place: str) -> Any:
     accepted = next(option for option in _members(hint) if option is not type(None))
     words = f"one of {', '.join(_choices(accepted))}" if _choices(accepted) else WORDS[accepted]
     raise ValueError(f"{place} must be {words}; got {value!r}")
-
-
-@cache
-def _hints(cls: Any) -> dict[str, Any]:
-    return get_type_hints(cls)
 
 
 def _members(hint: Any) -> tuple[Any, ...]:

@@ -24,7 +24,6 @@ from scalechannels.training.config.options import (
     option_name,
     refuse,
     require_values,
-    unnamed,
 )
 
 DataName = Literal["strokes", "mnist", "cifar10", "folder"]
@@ -352,7 +351,7 @@ class TrainingConfig:
     """The share of the target that is spread evenly over all classes."""
     average: UpToOne = 0.0
     """Test a moving average of the weights, with this decay per step. 0: test the weights themselves."""
-    average_corrected: bool | None = field(default=None, metadata=unnamed(False))
+    average_corrected: bool | None = field(default=None, metadata={"unnamed": False})
     """Leave the initial weights out of the average, and recompute batch norm's statistics. Default: on."""
     visible: Share = 1.0
     """Crop a random half of the images; a random share of the object, this or more, stays. 1 turns it off."""
@@ -404,7 +403,7 @@ class ResolvedTraining(TrainingConfig):
     schedule: Schedule = field()
     period: Count = field()
     precision: Precision = field()
-    average_corrected: bool = field(default=False, metadata=unnamed(False))
+    average_corrected: bool = field(default=False, metadata={"unnamed": False})
 
     def rate_at(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0; constant within an epoch."""
