@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 import torch
 
-from scalechannels.data.image_set import ImageSet, Scale, drawn_scales
+from scalechannels.data.image_set import ImageSet, Scale, Split, drawn_scales
 from scalechannels.training.config import DataConfig, DataName
 from scalechannels.training.config.sections import STROKES
 
@@ -45,9 +45,7 @@ class StrokesData:
     def testing(self, size: Size, split: EvaluationSplit) -> ImageSet:
         return self._make(STROKES_TEST, size, split)
 
-    def _make(
-        self, count: int, scale: Scale, split: Literal["train", "validation", "test"], draw: int = 0
-    ) -> ImageSet:
+    def _make(self, count: int, scale: Scale, split: Split, draw: int = 0) -> ImageSet:
         from scalechannels.data.strokes import strokes
 
         generator = torch.Generator().manual_seed(self.config.draw_seed(draw))

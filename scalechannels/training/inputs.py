@@ -66,7 +66,7 @@ class Inputs:
         self.dtype = torch.bfloat16 if configs[0].training.precision == "bfloat16" else torch.float32
         changed = changes_images(configs[0])
         self.windows, self.stacked = bool(self.foveates) and not changed, stacked
-        needed = self._window_bytes(sets) if self.windows else 0
+        needed = math.prod(self._window_shape(sets)) * self.dtype.itemsize if self.windows else 0
         if needed > MEMORY_SHARE * free_memory(sets[0].images.device):
             if len(configs) > 1:
                 raise MemoryError(
@@ -100,9 +100,6 @@ class Inputs:
     def _window_shape(self, sets: Sequence[ImageSet]) -> tuple[int, ...]:
         side, most = self.foveates[0].window + 2 * self.margin, max(len(made) for made in self._seen(sets))
         return len(self.set_of), most, len(self.foveates[0].grid), side, side, sets[0].images.shape[1]
-
-    def _window_bytes(self, sets: Sequence[ImageSet]) -> int:
-        return math.prod(self._window_shape(sets)) * self.dtype.itemsize
 
     @torch.no_grad()
     def _put_windows(self, sets: Sequence[ImageSet]) -> None:

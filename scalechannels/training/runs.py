@@ -16,8 +16,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,11 +69,9 @@ class Run:
     def done(self) -> bool:
         return (self.folder / RESULT).exists()
 
-    @contextmanager
-    def exclusive(self) -> Iterator[None]:
+    def exclusive(self) -> AbstractContextManager[None]:
         """Held while training: a second process on the same run fails at once."""
-        with locked(self.folder, timeout=1):
-            yield
+        return locked(self.folder, timeout=1)
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Keep this state and the one before it: runs trained together may be killed between two saves."""
@@ -141,12 +138,13 @@ class Run:
 
 def environment(device: torch.device) -> dict[str, Any]:
     """What a result was obtained with."""
+    processor = platform.processor() or platform.machine()
     return {
         "scalechannels": __version__,
         "commit": _commit(),
         "torch": torch.__version__,
         "python": platform.python_version(),
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else _processor(),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else processor,
         "threads": torch.get_num_threads(),
     }
 
@@ -166,7 +164,3 @@ def _git(folder: Path, *command: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return found.stdout.strip() or None
-
-
-def _processor() -> str:
-    return platform.processor() or platform.machine()

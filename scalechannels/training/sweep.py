@@ -76,12 +76,9 @@ def _here(configs: Sequence[RunConfig], folder: Path, options: dict[str, Any]) -
 
     device = torch.device(options.get("device") or ("cuda" if torch.cuda.is_available() else "cpu"))
     together = options.get("together")
+    as_one = device.type == "cuda" if together is None else together
     # Runs that are trained together come to `fit` as one list; others one by one, each with its own line.
-    parts = (
-        [list(configs)]
-        if together or (together is None and device.type == "cuda")
-        else [[c] for c in configs]
-    )
+    parts = [list(configs)] if as_one else [[config] for config in configs]
     for part in parts:
         try:
             for config, run in zip(part, fit(part, folder, **options), strict=True):
