@@ -33,6 +33,6 @@ def searched(network: Any, height: int, width: int) -> nn.Module:
     on_gpu = next(network.parameters()).is_cuda
     if not (on_gpu and network.look == "everywhere" and can_stack(network)):
         return network
-    from scalechannels.training.stacking.searching import SearchedSliding
+    from scalechannels.training.stacking.stacked import SearchedSliding
 
     return SearchedSliding(network, height, width).eval()

@@ -19,12 +19,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from scalechannels.backbones.paper import ConvBackbone
-from scalechannels.network import ScaleChannelNetwork
+from scalechannels.network import Explanation, ScaleChannelNetwork
 from scalechannels.plain import PlainNetwork
 from scalechannels.pooling import ConcatScales, MaxOverScales
 from scalechannels.training.stacking.canvas import Canvas
 from scalechannels.training.stacking.products import patches, product
 from scalechannels.training.stacking.strongest import kernel, strongest_places
+
+SEARCHED = 256
+"""Images searched at once."""
 
 
 def can_stack(network: nn.Module) -> bool:
@@ -107,6 +110,34 @@ class StackedSliding(StackedNetwork):
         windows = windows.unflatten(0, (R, B)).flatten(1, 2)  # (R, B·K, n, n, C)
         logits = self.backbone(windows, kept.flatten(1, 2) / (1 - dropout))  # (R, B·K, K)
         return logits.view(*places.shape, -1).diagonal(dim1=2, dim2=3).float(), places  # (R, B, K)
+
+
+class SearchedSliding(nn.Module):
+    """SWMax tested by search, for images of one size; the network's weights are copied.
+
+    Where each class is strongest is found by the training's kernels, then looked at.
+
+    Law: logits and contributions are the network's own. Limit: on a GPU the search is in bfloat16, so
+    of two places that tie within its rounding the weaker may be taken; its logit is that place's own in
+    float32.
+    """
+
+    def __init__(self, network: ScaleChannelNetwork, height: int, width: int) -> None:
+        super().__init__()
+        self.grid = network.grid
+        self.stack = StackedSliding([network], height, width).to(next(network.parameters()).device)
+
+    def explain(self, images: Tensor) -> Explanation:
+        """The logits, and 1 for the channel that decided; what the others say is not looked at."""
+        logits, channels = zip(*(self._search(part) for part in images.split(SEARCHED)), strict=True)
+        decided = torch.cat(channels)  # (B,)
+        shares = F.one_hot(decided, len(self.grid)).to(images.dtype)
+        return Explanation(torch.cat(logits), None, shares, self.grid.scales.to(decided.device)[decided])
+
+    def _search(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        logits, places = (found[0] for found in self.stack.search(images[None]))  # (B, K)
+        winner = places.gather(1, logits.argmax(1, keepdim=True))[:, 0]  # (B,)
+        return logits, self.stack.canvas.channels[winner]
 
 
 class StackedBackbone(nn.Module):

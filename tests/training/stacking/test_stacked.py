@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from helpers.tiny_runs import tiny
 from torch import nn
 
-from scalechannels import ScaleChannelNetwork, ScaleGrid
+from scalechannels import ScaleChannelNetwork, ScaleGrid, swmax
 from scalechannels.backbones.paper import CifarBackbone
 from scalechannels.data.image_set import ImageSet
 from scalechannels.pooling import MeanOverScales
@@ -21,7 +21,7 @@ from scalechannels.training import stacking
 from scalechannels.training.build import build_network
 from scalechannels.training.inputs import Inputs
 from scalechannels.training.stacking import products
-from scalechannels.training.stacking.stacked import StackedNetwork, can_stack
+from scalechannels.training.stacking.stacked import SearchedSliding, StackedNetwork, can_stack
 from scalechannels.training.trainer import Trainer
 
 FOVEATED = ["fovavg", "fovmax", "fovlse", "fovconc"]
@@ -217,3 +217,25 @@ def test_what_cannot_be_stacked_is_refused() -> None:
     networks = [build_network(tiny().resolve(), classes=classes) for classes in (10, 7)]
     with pytest.raises(ValueError, match="of one shape"):
         StackedNetwork(networks)
+
+
+# SWMax tested by search: the same logits and deciding channels
+
+
+def test_logits_and_channels_are_those_of_the_network() -> None:
+    torch.manual_seed(0)
+    network = swmax(ScaleGrid(0.5, 2, ratio=2), margin=4, centred=True).eval()
+    noise = [torch.randn(12, 1, side, side) for side in (3, 6, 12, 24)]  # detail of several sizes
+    images = torch.cat([F.interpolate(coarse, (40, 48), mode="bilinear") for coarse in noise])
+    with torch.inference_mode():
+        own = network.explain(images)
+        found = SearchedSliding(network, 40, 48).eval().explain(images)
+    assert len(own.contributions.argmax(1).unique()) > 1
+    torch.testing.assert_close(found.logits, own.logits)
+    assert torch.equal(found.contributions, own.contributions)
+    assert torch.equal(found.scales, own.scales)
+
+
+def test_without_a_gpu_the_network_stays_as_it_is() -> None:
+    network = swmax(ScaleGrid.of(1))
+    assert stacking.searched(network, 40, 40) is network
