@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 
-class Progress:
+class Progress(ExitStack):
     """A context in which an epoch's steps, or a list of test sets, are counted."""
 
     def __init__(self, label: str, shown: bool) -> None:
+        super().__init__()
         self.label = label
         self.bar: Any = None
         self.task: Any = None
@@ -29,15 +31,7 @@ class Progress:
                 TimeRemainingColumn(),
                 console=Console(stderr=True),
             )
-
-    def __enter__(self) -> Progress:
-        if self.bar is not None:
-            self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+            self.enter_context(self.bar)
 
     def epoch(self, epoch: int, epochs: int, steps: int, batch: int, rate: float) -> None:
         """A new epoch begins; the bar is over all epochs, so that the time left is that of the run."""
