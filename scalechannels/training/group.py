@@ -233,21 +233,17 @@ class Group:
                 # Not those that are left: after an interruption, some of them may be done.
                 "runs_together": int(self.history[learner][-1].get("runs", len(self.runs))),
             }
-            run.finish(self._result(run, learner, found, seconds))
-
-    def _result(
-        self, run: Run, learner: int, evaluation: dict[str, Any], seconds: dict[str, Any]
-    ) -> dict[str, Any]:
-        return {
-            "name": run.config.name,
-            "config": run.config.as_dict(),
-            "classes": list(self.data[self.data_of[learner]].classes),
-            "parameters": sum(parameter.numel() for parameter in self.networks[learner].parameters()),
-            "environment": {**environment(self.device), "processes": self.processes.count},
-            "seconds": seconds,
-            "history": self.history[learner],
-            "evaluation": evaluation,
-        }
+            result = {
+                "name": run.config.name,
+                "config": run.config.as_dict(),
+                "classes": list(data.classes),
+                "parameters": sum(parameter.numel() for parameter in self.networks[learner].parameters()),
+                "environment": {**environment(self.device), "processes": self.processes.count},
+                "seconds": seconds,
+                "history": self.history[learner],
+                "evaluation": found,
+            }
+            run.finish(result)
 
 
 def _found(tensors: dict[str, Tensor], name: str) -> Tensor:

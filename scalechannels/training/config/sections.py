@@ -5,9 +5,8 @@ Each option has its range beside it, and a docstring that is its help text.
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import Literal
 
@@ -246,7 +245,7 @@ class DataConfig:
     @property
     def own(self) -> OwnImages:
         """What is known of your own images; an error before the run is resolved, and for other data."""
-        known = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(OwnImages)}
+        known = {entry.name: getattr(self, entry.name) for entry in fields(OwnImages)}
         if None in known.values():
             raise ValueError("this configuration is not resolved: call resolve() first")
         return OwnImages(**known)
