@@ -7,6 +7,7 @@ runs: --help stays fast.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -27,6 +28,8 @@ COMMANDS = (
 )
 RESUMED = ("quickstart", "train", "sweep", "reproduce")
 KNOBS = "give a smaller --training.batch or --data.samples, or fewer channels by a larger --network.ratio"
+OPTION = re.compile(r"(?<![\w.-])(data|network|training)\.[a-z_]+")
+"""An option as configurations name it."""
 TYPES: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false"}
 TROUBLE = {
     FileNotFoundError: "does not exist",
@@ -163,7 +166,7 @@ def main(words: Sequence[str] | None = None) -> None:
         trouble = TROUBLE.get(type(error), f"cannot be used: {error.strerror}")
         end(str(error) if error.filename is None else f"'{error.filename}' {trouble}")
     except (ValueError, FloatingPointError, ImportError) as error:
-        end(str(error))
+        end(as_typed(str(error)))
     except MemoryError as error:
         end(f"out of memory: {error or 'the machine has no more'}; {KNOBS}")
     except RuntimeError as error:
@@ -173,6 +176,13 @@ def main(words: Sequence[str] | None = None) -> None:
         if not isinstance(error, torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
             raise
         end(f"out of memory on the device; {KNOBS}")
+
+
+def as_typed(message: str) -> str:
+    """The message with options as one types them; one about a config file keeps the names of the file."""
+    if ".toml'" in message:
+        return message
+    return OPTION.sub(lambda found: f"--{found[0].replace('_', '-')}", message)
 
 
 def refusal(error: CycloptsError) -> str:

@@ -5,6 +5,7 @@ from typing import get_args
 
 import pytest
 import torch
+from helpers import reference
 from helpers.signals import pattern
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,6 @@ from scalechannels import (
     MaxOverScales,
     ScaleChannelNetwork,
     ScaleGrid,
-    reference,
     swmax,
 )
 from scalechannels.backbones.paper import mnist_backbone

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from helpers import reference
 from torch import Tensor, nn
 
 from scalechannels import (
@@ -18,7 +19,6 @@ from scalechannels import (
     fovconc,
     fovlse,
     fovmax,
-    reference,
     swmax,
 )
 from scalechannels.backbones.paper import CifarBackbone

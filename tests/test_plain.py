@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -17,7 +18,6 @@ from scalechannels import (
     averaged_over_scales,
     cnn,
     fovlse,
-    reference,
 )
 from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.data.image_set import ImageSet

@@ -21,7 +21,7 @@ CORE = (
         "selection",
     ),
 )
-METERS = ("invariance", "reference")
+METERS = ("invariance",)
 # Each room and what it may import besides itself. `core` is the way of an image, flat at the top.
 ALLOWED: dict[str, set[str]] = {
     "files": set(),

@@ -6,12 +6,13 @@ from typing import get_args
 import pytest
 import torch
 import torch.nn.functional as F
+from helpers import reference
 from helpers.signals import blob, pattern
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from scalechannels import Foveate, ScaleGrid, reference
+from scalechannels import Foveate, ScaleGrid
 from scalechannels.sampling import PADDING, Outside, resample
 
 GRID = ScaleGrid.of(0.5, 1, 2**0.25, 3.7)

@@ -88,8 +88,8 @@ def described(config: ResolvedRun) -> str:
     seen = (
         f"no channels, one window of {FIELD * network.window} pixels"
         if network.name == "cnn"
-        else f"{len(grid)} channels, from {grid.minimum / own:.3g} to {grid.maximum / own:.3g} times that "
-        f"size, windows of {network.window} pixels"
+        else f"{len(grid)} channels, for {grid.minimum / own:.3g} to {grid.maximum / own:.3g} times that "
+        f"size (σ = {grid.minimum:.3g} to {grid.maximum:.3g}), windows of {network.window} pixels"
     )
     objects = f"objects of {images.object_size:g} pixels{shrunk}"
     return f"{images.folder}: {images.colour} images, {objects}\n{seen}"

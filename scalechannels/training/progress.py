@@ -17,7 +17,7 @@ class Progress(ExitStack):
         self.label = label
         self.bar: Any = None
         self.task: Any = None
-        self.loss = float("nan")
+        self.loss = "–"  # until an epoch has one
         self.batch, self.started, self.before = 0, 0.0, 0
         if shown and sys.stderr.isatty():
             from rich.console import Console
@@ -43,11 +43,11 @@ class Progress(ExitStack):
     def step(self, done: int) -> None:
         if self.bar is not None:
             speed = done * self.batch / max(time.perf_counter() - self.started, 1e-9)
-            detail = f"{self.place}  loss {self.loss:.4f}  rate {self.rate:.1e}  {speed:,.0f} images/s"
+            detail = f"{self.place}  loss {self.loss}  rate {self.rate:.1e}  {speed:,.0f} images/s"
             self.bar.update(self.task, completed=self.before + done, detail=detail)
 
     def finished(self, losses: list[float]) -> None:
-        self.loss = sum(losses) / len(losses)
+        self.loss = f"{sum(losses) / len(losses):.4f}"
 
     def tested(self, result: Any, count: int) -> None:
         """One of `count` test sets is done, with this SizeResult."""

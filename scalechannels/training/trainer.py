@@ -189,6 +189,7 @@ class Trainer:
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(3):
+                self.place.zero_()  # an epoch may have fewer steps
                 self._step()
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()

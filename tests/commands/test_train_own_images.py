@@ -222,7 +222,10 @@ def test_images_that_were_reduced_are_reduced_when_predicted(
             lambda root: save(photos(root) / "red" / "bomb.png", Image.new("1", (20_000, 12_000))),
             r"bomb\.png: it has more than 48,000,000 pixels \(a decompression bomb\?\); raise --max-pixels",
         ),
-        (lambda root: photos(root, size=(1, 1)), "objects of 1 pixels are too small to learn from"),
+        (
+            lambda root: photos(root, size=(1, 1)),
+            "objects of 1 pixels in images of 1 leave 1 pixels of an object",
+        ),
         (lambda root: photos(root, count=1), "has 1 image"),
     ],
 )

@@ -123,7 +123,8 @@ def read_toml(path: Path | str) -> dict[str, Any]:
     except ModuleNotFoundError:  # Python 3.10
         import tomli as tomllib  # type: ignore
     if not Path(path).is_file():
-        raise FileNotFoundError(f"'{path}' does not exist or is not a file; give a TOML file")
+        trouble = "is a folder" if Path(path).is_dir() else "does not exist"
+        raise FileNotFoundError(f"'{path}' {trouble}; give a TOML file")
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)

@@ -75,10 +75,11 @@ def chosen_from_images(
     reduce = data.reduce or _reduction(object_size, images, max(1.0, *data.sizes))
     left = min(object_size, side) / reduce  # an image shows no more of an object than it has pixels
     if left < SMALLEST_OBJECT:
+        shrunk = f", shrunk by {reduce}," if reduce > 1 else ""
         raise ValueError(
-            f"objects of {object_size:g} pixels are too small to learn from in images of {side:g} that are "
-            f"shrunk by {reduce}: {left:.3g} pixels are left, and at least {SMALLEST_OBJECT} are needed; "
-            "change data.object_size or data.reduce"
+            f"objects of {object_size:g} pixels in images of {side:g}{shrunk} leave {left:.3g} pixels of an "
+            f"object; at least {SMALLEST_OBJECT} are needed. Give data.object_size in pixels of your files, "
+            "or a smaller data.reduce"
         )
     grid = _grid(data, network, object_size / reduce, window)
     low, high = network.low or grid.minimum, network.high or grid.maximum

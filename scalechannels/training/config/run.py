@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,17 @@ class RunConfig:
         )
         low, high = resolved.low, resolved.high
         refuse(low > high, f"network.low must not exceed network.high; got {low:g} and {high:g}")
-        ScaleGrid(low, high, ratio=resolved.ratio)  # an impossible one fails before any work
+        try:
+            grid = ScaleGrid(low, high, ratio=resolved.ratio)
+        except ValueError as error:
+            given = f"network.low {low:.5g}, network.high {high:.5g} and network.ratio {resolved.ratio:.5g}"
+            raise ValueError(f"{given} do not fit together: {error}") from error
+        alone = network.pretrained
+        refuse(
+            alone is not None and not any(math.isclose(alone, scale, rel_tol=1e-6) for scale in grid),
+            f"network.pretrained must be the scale of a channel, {grid.minimum:g} to {grid.maximum:g} in "
+            f"steps of {resolved.ratio:.5g}; got {alone}",
+        )
         schedule = training.schedule or about.schedule
         return ResolvedRun(
             data,
@@ -105,13 +116,12 @@ class RunConfig:
             refuse(name == "swmax", "your own images need a foveated network or cnn; got network.name swmax")
             refuse(single, "network.pretrained does not apply to your own images; remove it")
             refuse(network.antialias, "windows of your own images are always anti-aliased; remove the option")
-            refuse(
-                network.width > 1 or network.average_scales,
-                "network.width and network.average_scales are for the paper's networks, not for own images",
-            )
+            refuse(network.width > 1, "network.width does not apply to your own images; remove it")
+            averaged = network.average_scales
+            refuse(averaged, "network.average_scales does not apply to your own images; remove it")
         else:
             given = network.window is not None
-            refuse(given, f"network.window is for own images; {data.name} has a window of its own")
+            refuse(given, "network.window is only for your own images; remove it")
         refuse(
             network.average_scales and len(data.sizes) > 1,
             "network.average_scales is for a network that is trained on one size",

@@ -148,10 +148,10 @@ class DataConfig:
     """What it is trained on."""
 
     name: DataName = "strokes"
-    """Built-in digits, MNIST Large Scale, CIFAR-10, or a folder of your own images."""
+    """strokes: built-in digits. mnist: MNIST Large Scale. cifar10: CIFAR-10. folder: yours, see --data."""
     sizes: tuple[Positive, ...] = (1.0,)
-    """Size of the training objects, as a factor. One number: that size. Two: all sizes between them. Three
-    or more: only these sizes."""
+    """Size of the training objects; 1 is the size in the original images. One number: that size. Two: all
+    sizes between them. Three or more: only these sizes."""
     samples: int | None = None
     """Number of training images, balanced over the classes. Default: all; 10,000 for the built-in digits."""
     seed: Seed = 0
@@ -172,7 +172,7 @@ class DataConfig:
     object_size: Positive | None = None
     """Your own images: the objects' size in pixels. Default: the median of the images' longer sides."""
     reduce: Count | None = None
-    """Your own images: shrink each image by this whole factor first. Default: a factor that leaves objects
+    """Your own images: shrink each image by this whole factor first. Default: the smallest that makes objects
     smaller than 224 pixels."""
     pixel_size: Positive | None = None
     """Your own images: the size of a pixel, in any unit. Needs --deploy-pixel-sizes."""
@@ -191,17 +191,18 @@ class DataConfig:
             self._check_own_images()
         refuse(not sizes, "data.sizes must be one size or more; got none")
         rising = all(low < high for low, high in pairwise(sizes))
-        refuse(not rising, f"data.sizes must go from low to high; got {sizes}")
+        listed = " ".join(f"{size:g}" for size in sizes)
+        refuse(not rising, f"data.sizes must go from low to high; got {listed}")
         few = samples is not None and samples < 10
         refuse(few, f"data.samples must be at least 10, one for each class; got {samples}")
         # An option that would have no effect is an error: the run's name would promise what it does not do.
-        refuse(self.redraw and len(sizes) == 1, f"data.redraw needs two or more data.sizes; got {sizes}")
+        refuse(self.redraw and len(sizes) == 1, f"data.redraw needs two or more data.sizes; got {listed}")
         refuse(
             self.redraw and samples is not None and "redrawn samples" not in takes,
             f"data.redraw cannot be combined with data.samples for {name}",
         )
         within = all(low <= size <= high for size in sizes)
-        refuse(not within, f"{title} has sizes from {low:g} to {high:g}; got data.sizes = {sizes}")
+        refuse(not within, f"{title} has sizes from {low:g} to {high:g}; got data.sizes {listed}")
         every = samples is not None and "samples" not in takes
         refuse(every, f"{title} takes all of its images; got data.samples = {samples}")
         held = self.hold_out and "hold_out" not in takes
@@ -216,7 +217,7 @@ class DataConfig:
         share, deployed = self.validation, self.deploy_pixel_sizes
         refuse(
             self.folder is None,
-            "your own images need --data FOLDER (data.folder in a config file), with one subfolder a class",
+            "your own images need --data FOLDER, with a subfolder for each class",
         )
         refuse(self.samples is not None, "data.samples does not apply to your own images; remove it")
         refuse(self.hold_out, "data.hold_out works only with cifar10; data.validation splits your images")
@@ -256,17 +257,21 @@ class NetworkConfig:
     """What is trained."""
 
     name: NetworkName = "fovlse"
-    """A foveated network by its pooling (fovavg, fovmax, fovlse, fovprob, fovconc), swmax or a plain cnn."""
+    """fovavg, fovmax, fovlse, fovprob, fovconc: scale channels that look at the centre of the image, named
+    after how they are pooled. swmax: scale channels that look everywhere. cnn: a plain CNN."""
     low: Positive | None = None
-    """The smallest scale of the channels. Default: 1/2; chosen from your own images."""
+    """The smallest scale of the channels: channel σ sees σ·n pixels, where n is the window's side (28; 32 for
+    CIFAR-10). Default: 1/2; chosen from your own images."""
     high: Positive | None = None
-    """The largest scale of the channels. Default: 8; 2 for CIFAR-10; chosen from your own images."""
+    """The largest scale: network.low times a whole power of network.ratio. Default: 8; 2 for CIFAR-10;
+    chosen from your own images."""
     ratio: Ratio = 2**0.25
     """The ratio between neighbouring scales."""
     antialias: bool = False
     """Average the pixels that bilinear interpolation would skip in coarse channels."""
     blur: Positive | None = None
-    """Equalise the blur of all channels to this variance, in squared window pixels."""
+    """Blur the windows so that all channels are equally blurred: the variance, in squared pixels of the
+    window. Default: off."""
     shifts: Whole = 0
     """When testing, pool five views: the window itself and four shifted by this many pixels."""
     dropout: UpToOne | None = None
@@ -274,16 +279,17 @@ class NetworkConfig:
     batch_norm: SlidingNorm | None = None
     """SWMax: batch norm, joint over all channels or separate for each. Default: none."""
     pretrained: Positive | None = None
-    """Train only the channel of this scale; in testing, all channels use its weights."""
+    """Train only the channel of this scale; in testing, all channels use its weights. Loads no weights."""
     window: int | None = None
-    """Your own images: a window's side in pixels. Default: 28; 56 if objects have 48 pixels or more."""
+    """Your own images: a window's side in pixels, 11 to 256. Memory and time grow with its square. Default:
+    28; 56 if objects have 48 pixels or more."""
     backbone: Backbone = "paper"
     """The backbone that all channels share: the paper's, or a stronger residual one (CIFAR-10 only)."""
     width: Count = 1
     """Multiply the number of features of the MNIST or the residual backbone by this."""
     initialisation: Initialisation | None = None
-    """Initial weights: PyTorch's (default), He or Glorot (default for fovconc, except on your own images).
-    He and Glorot set biases to zero."""
+    """Initial weights: torch (PyTorch's own), he or glorot; the last two set biases to zero. Default: torch;
+    glorot for fovconc, except on your own images."""
     average_scales: bool = False
     """cnn: when testing, average over the image rescaled by each scale from network.low to network.high."""
     margin: Whole | None = None
@@ -309,6 +315,8 @@ class NetworkConfig:
         refuse(self.average_scales and name != "cnn", f"network.average_scales is for cnn, not {name}")
         for option in OF_SWMAX:
             refuse(not sliding and bool(getattr(self, option)), f"network.{option} is for swmax, not {name}")
+        side = 28 if self.window is None else self.window
+        refuse(not 11 <= side <= 256, f"network.window must be from 11 to 256 pixels; got {side}")
         norm, alone = self.batch_norm is not None, self.pretrained is not None
         refuse(norm and not sliding, f"network.batch_norm works only with swmax; got {name}")
         refuse(norm and alone, "network.batch_norm cannot be combined with network.pretrained; remove one")
@@ -353,9 +361,11 @@ class TrainingConfig:
     average_corrected: bool | None = field(default=None, metadata={"unnamed": False})
     """Leave the initial weights out of the average, and recompute batch norm's statistics. Default: on."""
     visible: Share = 1.0
-    """Crop a random half of the images; a random share of the object, this or more, stays. 1 turns it off."""
+    """Crop every second image, on average, so that only a part of the object stays: a random share of it, at
+    least this. 1 turns it off."""
     detail: Share = 1.0
-    """Blur a random half of the images, as if shrunk by a factor between this and 1. 1 turns it off."""
+    """Blur every second image, on average, as if it had been shrunk by a random factor, at least this. 1
+    turns it off."""
     jitter: Whole = 0
     """Foveated networks: shift every window at random, by at most this many of its pixels."""
     flips: bool = False
