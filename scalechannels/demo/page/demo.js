@@ -233,7 +233,7 @@ function show(seen) {
   square.hidden = part >= 1;
   square.style.width = square.style.height = `${Math.min(1, part) * 100}%`;
   const decides = `The deciding channel, σ = ${name(sigma)},`;
-  $("looked").textContent = (part < 1 ? `${decides} looks at the square.` : `${decides} sees all of it, and beyond its border.`)
+  $("looked").textContent = (part < 1 ? `${decides} looks at the square.` : `${decides} looks at all of them.`)
     + (seen.at_edge ? " It is the last of its grid: the digit may be beyond its range." : "");
   const all = seen.logits.flat(), low = Math.min(...all), high = Math.max(...all);
   [...$("logits").tBodies[0].rows].forEach((row, digit) => {
