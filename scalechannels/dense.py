@@ -138,7 +138,7 @@ class DenseNetwork(nn.Module):
             raise ValueError("each channel has its own batch norm, so no single backbone can slide")
         self.network, self.step, self.tile = network, step, max(tile, step)
         with evaluating(network):
-            self.stride = self._slid(check=True).stride  # refuses what cannot slide
+            self.stride = self._slid().stride  # refuses what cannot slide
 
     @property
     def grid(self) -> ScaleGrid:
@@ -192,8 +192,13 @@ class DenseNetwork(nn.Module):
         height, width = (Span((side - 1) / 2, step, -m, m + 1) for side, m in zip(shape, counts, strict=True))
         return height, width
 
-    def _slid(self, check: bool = False) -> Convolutional:
-        return convolutional(self.network.backbone, self.network.foveate.window, check=check)
+    def _slid(self) -> Convolutional:
+        """The backbone as it is now: it may have been changed since the last call."""
+        check = not torch.compiler.is_compiling()
+        slid = convolutional(self.network.backbone, self.network.foveate.window, check=check)
+        if slid.stride != getattr(self, "stride", slid.stride):
+            raise ValueError("the backbone was replaced by one of another stride: make a new dense network")
+        return slid
 
     def _maps(
         self, slid: Convolutional, image: Tensor, *parts: tuple[float, float] | None
@@ -224,7 +229,8 @@ class DenseNetwork(nn.Module):
             axes.append(span.centre + sigma * (first + steps))
         half_width = max(1.0, sigma) if foveate.antialias else 1.0
         sampled = sample(image, axes[0], axes[1], half_width, outside=foveate.outside, fill=foveate.fill)
-        logits = slid.logit_map(sampled[None].contiguous(memory_format=torch.channels_last))
+        taken = sampled[None].to(next(self.network.parameters(), sampled).dtype)  # half precision is its own
+        logits = slid.logit_map(taken.contiguous(memory_format=torch.channels_last))
         return logits[0, :, : rows.count, : columns.count].permute(1, 2, 0)  # (h, w, K)
 
     def _pooled(

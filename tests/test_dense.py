@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 import torch
+import torch.nn.functional as F
 from helpers.signals import blob, ellipse, pattern
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -379,3 +380,78 @@ def test_the_graph_can_be_exported_with_a_free_image_size() -> None:
     found, expected = graph(image), dense(image)
     assert torch.allclose(found[0], expected.logits, atol=1e-12)
     assert torch.equal(found[1], expected.scales)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda backbone: backbone.register_forward_hook(lambda *called: 2 * called[2]),
+        lambda backbone: backbone.dense.register_forward_hook(lambda *called: 2 * called[2]),
+        lambda backbone: backbone.classifier.register_forward_pre_hook(lambda _, inputs: (2 * inputs[0],)),
+        lambda backbone: setattr(backbone.classifier, "forward", lambda features: features[:, :3]),
+    ],
+)
+def test_what_a_map_would_ignore_is_refused_also_where_it_came_later(change: Callable[..., None]) -> None:
+    network = small_network()
+    dense = DenseNetwork(network)
+    change(network.backbone)
+    with pytest.raises(TypeError, match="has hooks or another forward, which a dense map would ignore"):
+        dense(noise(1, 1, 30, 30))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda block: block[0].register_forward_hook(lambda *called: 2 * called[2]),
+        lambda block: setattr(
+            block[0],
+            "_conv_forward",
+            lambda maps, weight, _: F.conv2d(maps, 2 * weight, None, block[0].stride),
+        ),
+        lambda block: block.__setitem__(2, nn.LeakyReLU(0.5)),
+        lambda block: block[0].weight.data.mul_(2),
+        lambda block: block[1].running_mean.add_(1),
+    ],
+)
+@torch.no_grad()
+def test_a_layer_that_was_changed_later_is_honoured(change: Callable[..., None]) -> None:
+    network, image = small_network(grid=ScaleGrid.of(1)), noise(1, 1, 29, 29)
+    dense = DenseNetwork(network, step=14)
+    before = dense(image).logits[0, :, 1, 1]
+    change(network.backbone.convolutions[1])
+    found = dense(image).logits[0, :, 1, 1]
+    torch.testing.assert_close(found, network(image)[0])
+    assert not torch.allclose(found, before)
+
+
+@torch.no_grad()
+def test_a_backbone_of_another_stride_needs_a_new_dense_network() -> None:
+    network = small_network()
+    dense = DenseNetwork(network)
+    network.backbone = nn.Sequential(nn.Conv2d(1, 3, 28), nn.Flatten()).double().eval()
+    with pytest.raises(ValueError, match="make a new dense network"):
+        dense(noise(1, 1, 30, 30))
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+@torch.no_grad()
+def test_half_precision_is_that_of_the_network(kind: torch.dtype) -> None:
+    image = noise(1, 1, 40, 40)
+    exact = DenseNetwork(small_network())(image)
+    half = DenseNetwork(small_network().to(kind))(image.to(kind))
+    assert half.logits.dtype == kind
+    torch.testing.assert_close(half.logits.double(), exact.logits, atol=0.05, rtol=0.05)
+
+
+@pytest.mark.parametrize("method", ["forward", "_conv_forward", "_call_impl"])
+@torch.no_grad()
+def test_a_class_that_was_changed_is_not_folded(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool that wraps all convolutions of a program sees every one, in windows and in maps."""
+    network, image, original = small_network(), noise(1, 1, 30, 30), getattr(nn.Conv2d, method)
+    dense, seen = DenseNetwork(network), []
+    monkeypatch.setattr(nn.Conv2d, method, lambda *said: (seen.append(1), original(*said))[1])
+    network(image)
+    windows = len(seen)
+    dense(image)
+    assert windows > 0
+    assert len(seen) > windows

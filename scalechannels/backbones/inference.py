@@ -80,10 +80,9 @@ def for_inference(module: nn.Module) -> Callable[[Tensor], Tensor]:
 
     Law: the same function with gradients and without, hooks included, whatever was changed in the module.
     """
-    if _learning(module) or not isinstance(module, Backbone) or type(module).forward is not Backbone.forward:
+    if _learning(module) or not isinstance(module, Backbone) or type(module).forward is not FORWARD:
         return module
-    watched = torch_module._global_forward_hooks or torch_module._global_forward_pre_hooks
-    return module.folded() if untouched(module) and not watched else module
+    return module.folded() if untouched(module) else module
 
 
 @contextmanager
@@ -188,8 +187,25 @@ def foldable(block: nn.Module) -> bool:
 
 
 def untouched(module: nn.Module) -> bool:
-    """Whether a call of the module is its class's `forward` and nothing beside: no hooks of its own."""
-    return not (module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
+    """Whether a call of the module does what its class did when this was imported, and nothing beside."""
+    own, now = vars(module), _called(type(module))
+    return not (
+        (module._forward_hooks or module._forward_pre_hooks)
+        or (torch_module._global_forward_hooks or torch_module._global_forward_pre_hooks)
+        or any(name in own for name in CALLED)
+        or (not torch.compiler.is_compiling() and AS_IMPORTED.get(type(module), now) != now)
+    )
+
+
+def _called(kind: type[nn.Module]) -> list[Any]:
+    return [getattr(kind, name, None) for name in CALLED]
+
+
+CALLED = ("forward", "_conv_forward", "_call_impl", "_wrapped_call_impl", "__call__")
+"""What a call of a module leads to. A program may change it, for one module or for all of a class."""
+FOLDED = (nn.Sequential, nn.Conv2d, nn.BatchNorm2d, nn.SyncBatchNorm, nn.ReLU, nn.Linear)
+AS_IMPORTED: dict[type[nn.Module], list[Any]] = {kind: _called(kind) for kind in FOLDED}
+FORWARD = Backbone.forward
 
 
 def _folded(block: Any) -> Callable[[Tensor], Tensor]:

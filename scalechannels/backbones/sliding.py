@@ -47,6 +47,7 @@ def convolutional(backbone: nn.Module, window: int, *, check: bool = True) -> Co
     construction, so it is checked only where it was changed.
     """
     if isinstance(backbone, ConvBackbone):
+        _refuse_changed(backbone, backbone.dense, backbone.classifier)
         convolutions = fold(backbone.convolutions)
         slid = Convolutional(lambda images: backbone.slid(convolutions(images)), backbone.stride)
         check = check and not _as_built(backbone)
@@ -69,6 +70,16 @@ def convolutional(backbone: nn.Module, window: int, *, check: bool = True) -> Co
     return slid
 
 
+def _refuse_changed(*replaced: nn.Module) -> None:
+    """An error for hooks and the like on modules in whose place others slide: they would not be called."""
+    for module in replaced:
+        if not untouched(module):
+            raise TypeError(
+                f"{type(module).__name__} has hooks or another forward, which a dense map would ignore; "
+                "remove them"
+            )
+
+
 def _as_built(backbone: ConvBackbone) -> bool:
     dense = (backbone.dense, backbone.classifier)
     return (
@@ -81,6 +92,8 @@ def _as_built(backbone: ConvBackbone) -> bool:
 
 def _of_sequential(backbone: nn.Sequential, window: int) -> Convolutional:
     """Each layer in its sliding form. `side` follows the window through the layers."""
+    replaced = (nn.Sequential, nn.Flatten, nn.Linear, nn.AdaptiveAvgPool2d)
+    _refuse_changed(*(module for module in backbone.modules() if isinstance(module, replaced)))
     layers: list[nn.Module] = []
     stride, side, flat = 1, window, False
     for layer in _leaves(backbone):
@@ -141,6 +154,8 @@ def _reach(layer: nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d) -> tuple[int, int]:
 @torch.no_grad()
 def _check(backbone: nn.Module, slid: Convolutional, window: int) -> None:
     reference = next(chain(backbone.parameters(), backbone.buffers()), torch.empty(0))
+    if reference.is_meta:
+        return  # it has shapes, but no numbers that could differ
     generator = torch.Generator().manual_seed(0)
     side = window + 2 * slid.stride
     noise = torch.randn(1, colours(backbone, otherwise=1), side, side, generator=generator)
