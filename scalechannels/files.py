@@ -12,14 +12,13 @@ systems that do neither (old network file systems) need one process at a time.
 from __future__ import annotations
 
 import glob
-import hashlib
 import json
 import os
 import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from uuid import uuid4
 
 ENVIRONMENT_VARIABLE = "SCALECHANNELS_DATA"
@@ -100,20 +99,6 @@ def locked(path: Path | str, timeout: float = -1) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def checksum(
-    content: bytes | bytearray | memoryview | Path, algorithm: Literal["sha256", "md5"] = "sha256"
-) -> str:
-    """Hexadecimal digest of bytes, or of the file at a path, read in pieces."""
-    digest = hashlib.new(algorithm, usedforsecurity=False)
-    if isinstance(content, Path):
-        with content.open("rb") as file:
-            while piece := file.read(1 << 20):
-                digest.update(piece)
-    else:
-        digest.update(content)
-    return digest.hexdigest()
 
 
 def json_text(value: Any, whole: Collection[str] = (), indent: str = "") -> str:

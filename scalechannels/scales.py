@@ -43,8 +43,8 @@ class ScaleGrid(Sequence[float]):
         if abs(exact - steps) > 1e-6:
             below, above = (minimum * step**k for k in (math.floor(exact), math.ceil(exact)))
             raise ValueError(
-                f"the largest scale must be the smallest, {minimum:g}, times a whole power of the ratio "
-                f"{step:g}; got {maximum:.10g}. The nearest are {below:.10g} and {above:.10g}"
+                f"the largest scale, {maximum:.10g}, is not the smallest, {minimum:g}, times a whole power "
+                f"of the ratio {step:g}; take {below:.10g} or {above:.10g} as the largest"
             )
         # A power of the whole span, not a running product: both ends and a 1 in between are exact.
         span = maximum / minimum

@@ -9,7 +9,6 @@ import pytest
 from scalechannels.files import (
     atomic_path,
     cache_root,
-    checksum,
     json_text,
     locked,
     scratch_folder,
@@ -133,15 +132,6 @@ def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert cache_root() == tmp_path / "environment"
     assert cache_root(tmp_path / "given") == tmp_path / "given"
     assert cache_root("~/data") == Path.home() / "data"
-
-
-def test_checksum_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"abc")
-    # The digest of "abc" that the standard (FIPS 180) gives as its example.
-    assert checksum(path) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    assert checksum(path) == checksum(b"abc")
-    assert checksum(b"abc", "md5") == "900150983cd24fb0d6963f7d28e17f72"
 
 
 def test_json_has_a_line_for_each_innermost_object() -> None:

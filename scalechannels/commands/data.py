@@ -58,8 +58,8 @@ def show(
     """
     from scalechannels.data import show as sheets
 
+    what = "mnist-large-scale" if what == "mnist" else what
     if what not in BUILT_IN and not Path(what).is_dir():
-        what = f"{what}'; did you mean 'mnist-large-scale" if what == "mnist" else what
         raise ValueError(f"WHAT must be a folder or one of {', '.join(BUILT_IN)}; got '{what}'")
     out = out or Path(f"{Path(what).resolve().name or 'folder'}.png")
     if what == "strokes":

@@ -62,10 +62,11 @@ def detect(
     do if its backbone is fully convolutional. A network without a background class finds objects everywhere:
     raise --threshold until only real objects are left.
 
-    A box is the square that the deciding scale channel saw: x0, y0, x1, y1 in pixels, where the centre of the
-    first pixel is 0, 0. Its size is that channel's σ, the side of the box in windows. An object is marked "at
-    the edge of the scales" if the deciding channel is the smallest or the largest. The object may then be
-    smaller or larger than its box: use a network with a wider range of scales.
+    A box is about the square that the deciding scale channel saw: x0, y0, x1, y1 in pixels, where the centre
+    of the first pixel is 0, 0. The size (the scale in the JSON file) is the side of the box divided by the
+    side of the network's window; for digits, 1 is a box of 28 pixels. An object is marked "at the edge of the
+    scales" if the deciding channel is the smallest or the largest. The object may then be smaller or larger
+    than its box: use a network with a wider range of scales.
 
     For networks trained on digits, the image is first stretched to full contrast, as in
     `scalechannels predict`.

@@ -29,7 +29,8 @@ def evaluate(
         Parameter(
             name="--data",
             help="For a run on your own images: the folder that holds them now, if you moved it. Only the "
-            "images held out from training are tested; for other labelled images use predict.",
+            "images held out from training are tested. For other labelled images, run predict and compare "
+            "its classes with your labels.",
         ),
     ] = None,
     out: Annotated[

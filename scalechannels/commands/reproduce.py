@@ -18,8 +18,8 @@ def reproduce(
         list[str],
         Parameter(
             help="table1 to table5, figure2 to figure15; batch-norm, single-channel, pretrained and "
-            "equal-blur from the paper's text; beyond, beyond-sizes, beyond-few, beyond-cifar and evidence, "
-            "which are ours; or all."
+            "equal-blur from the paper's text; beyond, beyond-sizes, beyond-few, beyond-cifar, evidence, "
+            "evidence-mnist and evidence-cifar, which are ours; or all."
         ),
     ],
     /,
@@ -37,7 +37,7 @@ def reproduce(
         bool,
         Parameter(
             name="--list",
-            help="List the missing runs, and what each is missing in, without training them.",
+            help="List the missing runs, each with the tables and figures that need it; train nothing.",
             negative=(),
         ),
     ] = False,

@@ -16,7 +16,8 @@ def sweep(
     /,
     *,
     ray: Annotated[
-        bool, Parameter(help="Train each run as a Ray task; needs the extra `ray`.", negative=())
+        bool,
+        Parameter(help="Train each run as a Ray task. Needs pip install 'scalechannels[ray]'.", negative=()),
     ] = False,
     out: Out = Path("runs"),
     device: Device = None,

@@ -25,7 +25,7 @@ def table(
     ] = "text",
     results: ResultsFolder = None,
 ) -> None:
-    """Print a table of the paper, with its values beside ours; – where there is none.
+    """Print a table of the paper, with its values beside ours. A dash marks a missing value.
 
     For example:
 

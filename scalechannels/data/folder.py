@@ -138,10 +138,10 @@ def image_folder(
         files = _files(skipped)
         if not skip_corrupt:
             raise CorruptImagesError(
-                f"{files} in '{root}' cannot be read:\n{names}\nFix or remove them. To train without them, "
-                "use --skip-corrupt (skip_corrupt=True in Python)."
+                f"{files} in '{root}' cannot be read:\n{names}\nFix or remove what is listed, or "
+                "leave it out with --skip-corrupt (skip_corrupt=True in Python)."
             )
-        warnings.warn(f"{files} in '{root}' cannot be read and are left out:\n{names}", stacklevel=2)
+        warnings.warn(f"{files} in '{root}' left out:\n{names}", stacklevel=2)
     if cut := [path for path, found in checked.items() if found.cut]:
         names = ", ".join(str(path.relative_to(root)) for path in cut[:NAMED])
         more = f" and {len(cut) - NAMED} more" if len(cut) > NAMED else ""

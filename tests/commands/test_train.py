@@ -61,9 +61,9 @@ def test_a_finished_run_says_that_it_is_done(here: Path, capsys: pytest.CaptureF
         (("--training.epochs", "0"), "--training.epochs must be at least 1; got 0"),
         (("--network.margin", "3"), "--network.margin is for swmax, not fovlse"),
         (("--network.batch-norm", "joint"), "--network.batch-norm works only with swmax; got fovlse"),
-        (("--network.window", "0"), "--network.window must be from 11 to 256 pixels; got 0"),
+        (("--network.window", "0"), "--network.window is only for your own images; remove it"),
         (("--network.pretrained", "3"), "--network.pretrained must be the scale of a channel, 0.5 to 8"),
-        (("--network.low", "0.2"), "--network.low 0.2, --network.high 8 and --network.ratio 1.1892 do not"),
+        (("--network.low", "0.2"), "do not fit: the largest scale, 8, is not the smallest, 0.2, times"),
         (("--sizes", "0"), "--sizes must be positive numbers; got '0'"),
         (("--sizes", "1", "2", "1"), "--sizes must name each size only once; got '1 2 1'"),
         (

@@ -60,8 +60,7 @@ class RunConfig:
         try:
             grid = ScaleGrid(low, high, ratio=resolved.ratio)
         except ValueError as error:
-            given = f"network.low {low:.5g}, network.high {high:.5g} and network.ratio {resolved.ratio:.5g}"
-            raise ValueError(f"{given} do not fit together: {error}") from error
+            raise ValueError(f"network.low, network.high and network.ratio do not fit: {error}") from error
         alone = network.pretrained
         refuse(
             alone is not None and not any(math.isclose(alone, scale, rel_tol=1e-6) for scale in grid),
@@ -112,6 +111,8 @@ class RunConfig:
                 "training loop you can use it: fovlse(grid, backbone=ResidualBackbone(…))",
             )
         if about.of_user:
+            side = 28 if network.window is None else network.window
+            refuse(not 11 <= side <= 256, f"network.window must be from 11 to 256 pixels; got {side}")
             single = network.pretrained is not None
             refuse(name == "swmax", "your own images need a foveated network or cnn; got network.name swmax")
             refuse(single, "network.pretrained does not apply to your own images; remove it")

@@ -261,7 +261,7 @@ class NetworkConfig:
     after how they are pooled. swmax: scale channels that look everywhere. cnn: a plain CNN."""
     low: Positive | None = None
     """The smallest scale of the channels: channel σ sees σ·n pixels, where n is the window's side (28; 32 for
-    CIFAR-10). Default: 1/2; chosen from your own images."""
+    CIFAR-10; network.window for your own images). Default: 1/2; chosen from your own images."""
     high: Positive | None = None
     """The largest scale: network.low times a whole power of network.ratio. Default: 8; 2 for CIFAR-10;
     chosen from your own images."""
@@ -270,8 +270,8 @@ class NetworkConfig:
     antialias: bool = False
     """Average the pixels that bilinear interpolation would skip in coarse channels."""
     blur: Positive | None = None
-    """Blur the windows so that all channels are equally blurred: the variance, in squared pixels of the
-    window. Default: off."""
+    """Blur the windows so that all channels are equally blurred. The number is the variance of that blur, in
+    squared pixels of the window. Default: off."""
     shifts: Whole = 0
     """When testing, pool five views: the window itself and four shifted by this many pixels."""
     dropout: UpToOne | None = None
@@ -286,7 +286,8 @@ class NetworkConfig:
     backbone: Backbone = "paper"
     """The backbone that all channels share: the paper's, or a stronger residual one (CIFAR-10 only)."""
     width: Count = 1
-    """Multiply the number of features of the MNIST or the residual backbone by this."""
+    """Multiply the number of features of the backbone by this. Not for your own images, nor for the paper's
+    backbone on CIFAR-10."""
     initialisation: Initialisation | None = None
     """Initial weights: torch (PyTorch's own), he or glorot; the last two set biases to zero. Default: torch;
     glorot for fovconc, except on your own images."""
@@ -315,8 +316,6 @@ class NetworkConfig:
         refuse(self.average_scales and name != "cnn", f"network.average_scales is for cnn, not {name}")
         for option in OF_SWMAX:
             refuse(not sliding and bool(getattr(self, option)), f"network.{option} is for swmax, not {name}")
-        side = 28 if self.window is None else self.window
-        refuse(not 11 <= side <= 256, f"network.window must be from 11 to 256 pixels; got {side}")
         norm, alone = self.batch_norm is not None, self.pretrained is not None
         refuse(norm and not sliding, f"network.batch_norm works only with swmax; got {name}")
         refuse(norm and alone, "network.batch_norm cannot be combined with network.pretrained; remove one")
@@ -339,7 +338,8 @@ class TrainingConfig:
     epochs: Count | None = None
     """Passes over the training images. Default: 20; 103 for CIFAR-10; chosen from your own images."""
     batch: Count | None = None
-    """Images in a step, over all processes. Default: 16; 256 for CIFAR-10."""
+    """Images in a step, over all processes. Default: 16, or fewer for a few images of your own; 256 for
+    CIFAR-10."""
     rate: Positive | None = None
     """The initial learning rate. Default: 3e-3; 3e-4 for swmax; 1e-3 for CIFAR-10."""
     floor: NotNegative = 5e-5
@@ -364,8 +364,8 @@ class TrainingConfig:
     """Crop every second image, on average, so that only a part of the object stays: a random share of it, at
     least this. 1 turns it off."""
     detail: Share = 1.0
-    """Blur every second image, on average, as if it had been shrunk by a random factor, at least this. 1
-    turns it off."""
+    """Blur every second image, on average, as if it had been rescaled by a random factor between this,
+    above 0, and 1. 1 turns it off."""
     jitter: Whole = 0
     """Foveated networks: shift every window at random, by at most this many of its pixels."""
     flips: bool = False

@@ -156,7 +156,7 @@ def test_fovconc_on_own_images_keeps_the_name_and_the_weights_of_the_first_editi
         (
             {},
             {"low": 3.0, "high": 4.0, "ratio": 2.0},
-            "must be the smallest, 3, times a whole power of the ratio 2; got 4",
+            "the largest scale, 4, is not the smallest, 3, times a whole power of the ratio 2; take",
         ),
     ],
 )

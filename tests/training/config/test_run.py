@@ -147,7 +147,7 @@ def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
         ),
         (
             lambda: RunConfig(network=NetworkConfig(ratio=3)).resolve(),
-            r"ratio 3; got 8\. The nearest are 4\.5 and 13\.5",
+            r"8, is not .* the ratio 3; take 4\.5 or 13\.5 as the largest",
         ),
     ],
 )
