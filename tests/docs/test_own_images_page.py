@@ -57,7 +57,8 @@ def test_the_folders_are_what_the_page_says_and_lead_to_what_it_shows(made: Path
     assert "rgb images, objects of 36 pixels" in TUTORIAL
     assert (config.data.colour, config.data.object_size) == ("rgb", 36)
     grid = ScaleGrid(config.network.low, config.network.high, ratio=config.network.ratio)
-    assert f"{len(grid)} channels, from 0.177 to 5.66 times that size" in TUTORIAL
+    sigma = f"σ = {grid.minimum:.3g} to {grid.maximum:.3g}"
+    assert f"{len(grid)} channels, for 0.177 to 5.66 times that size ({sigma})" in TUTORIAL
     assert f"training, {config.training.epochs} epochs …" in TUTORIAL
     assert config.name in TUTORIAL  # the same images everywhere, and the same run
     (own,) = re.findall(r" 1 +([\d.]+) % .*own size", TUTORIAL)
