@@ -34,6 +34,11 @@ class Pooling(nn.Module):
     of_fixed_scales = False
     """Whether it is made for these scales alone, as with weights for each: it cannot pool other channels."""
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" in vars(cls) and cls.arguments is Pooling.arguments:
+            raise TypeError(f"{cls.__name__} has a constructor: it needs `arguments`, which are saved")
+
     @classmethod
     def over(cls, scales: int, classes: int) -> Pooling:
         """The pooling of so many channels with so many outputs each."""

@@ -19,6 +19,7 @@ from scalechannels import (
     swmax,
 )
 from scalechannels.backbones.residual import ResidualBackbone
+from scalechannels.pooling import Pooling
 
 CHANNELS = torch.tensor([[[1.0, -2.0], [3.0, 0.0], [-1.0, 4.0]]], dtype=torch.float64)  # (1, 3, 2)
 SYMMETRIC = [MaxOverScales(), MeanOverScales(), LogMeanExpOverScales()]
@@ -145,3 +146,13 @@ def test_no_network_asks_for_the_places_that_equal_a_maximum_where_it_learns(mon
     monkeypatch.setattr(torch.Tensor, "amax", lambda *_: pytest.fail("amax"))
     for network in networks:
         network(image).sum().backward()
+
+
+def test_a_pooling_that_would_be_saved_without_its_arguments_is_refused() -> None:
+    """It would be loaded with others: a wrong answer without a word."""
+    with pytest.raises(TypeError, match="Power has a constructor: it needs `arguments`"):
+
+        class Power(Pooling):
+            def __init__(self, power: float = 2.0) -> None:
+                super().__init__()
+                self.power = power

@@ -101,7 +101,7 @@ def _each(entries: Iterable[dict[str, Any]], name: Literal["title", "label"]) ->
         for values in zip(*lists.values(), strict=True) if lists else [()]:
             one = entry | dict(zip(lists, values, strict=True))
             train = str(one.get("train"))
-            network = WRITTEN[one["network"]] if "network" in one else ""
+            network = WRITTEN.get(one.get("network", ""), one.get("network", ""))
             said = {"network": network, "train": train, "size": train[2:]}
             yield one | {name: one[name].format(**said)}
 
@@ -110,6 +110,10 @@ def _read(id: str, entry: dict[str, Any]) -> Experiment:
     """The experiment of an entry in `experiments.toml`, which says what an entry is."""
     kind, kinds = entry["renderer"], get_args(Renderer)
     refuse(kind not in kinds, f"{id}: renderer must be one of {', '.join(kinds)}; got {kind!r}")
+    unknown = [key for key in entry if key not in Experiment.__dataclass_fields__]
+    refuse(bool(unknown), f"{id}: unknown {', '.join(unknown)}; an entry holds what `Experiment` does")
+    one_table = kind != "table" or id in ("table1", "beyond")
+    refuse(not one_table, f"{id}: a table of its own needs code; take the renderer factorial")
     placed = entry.get("where") or re.fullmatch(r"(table|figure)\d+", id)
     refuse(not placed, f"{id} needs `where`, its place: only an id such as table1 or figure5 says it")
     points = [{"samples": count} for count in SAMPLES] if kind == "samples" else [{}]
@@ -118,7 +122,9 @@ def _read(id: str, entry: dict[str, Any]) -> Experiment:
         title, shown = panel.pop("title"), tuple(panel.pop("shown", Panel.shown))
         curves = []
         for curve in _each([panel | own for own in panel.pop("curves")], "label"):
-            label, recipe = curve.pop("label"), RECIPES[curve.pop("recipe")]
+            label, named = curve.pop("label"), curve.pop("recipe")
+            refuse(named not in RECIPES, f"{id}: there is no recipe {named!r} in `RECIPES`")
+            recipe = RECIPES[named]
             drawn = {key: curve.pop(key) for key in ("reference", "colour", "dashed") if key in curve}
             curves.append(Curve(label, tuple(recipe(**curve, **point) for point in points), **drawn))
         panels.append(Panel(title, tuple(curves), shown))

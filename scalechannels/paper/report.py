@@ -111,7 +111,7 @@ def costs(found: Iterable[Result]) -> list[list[str]]:
         groups.setdefault(key, []).append(result)
     return [
         [
-            WRITTEN[network],
+            WRITTEN.get(network, network),
             data,
             str(count),
             str(len(group)),

@@ -57,10 +57,12 @@ def test_an_entry_with_a_mistake_is_refused() -> None:
         _read("made-up", entry(title="", curves=[{**curve, "ration": 2.0}]))
     with pytest.raises(ValueError, match="shorter"):
         _read("made-up", entry(title="", curves=[{**curve, "train": ["tr1", "tr2"], "colour": [0]}]))
-    with pytest.raises(KeyError, match="mnits"):
+    with pytest.raises(ValueError, match="made-up: there is no recipe 'mnits'"):
         _read("made-up", entry(title="", curves=[{**curve, "recipe": "mnits"}]))
-    with pytest.raises(TypeError, match="captoin"):
+    with pytest.raises(ValueError, match="made-up: unknown captoin; an entry holds"):
         _read("made-up", {**entry(title="", curves=[curve]), "captoin": ""})
+    with pytest.raises(ValueError, match="made-up: a table of its own needs code"):
+        _read("made-up", {**entry(title="", curves=[curve]), "renderer": "table"})
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A data set is a loader, a description and a name: nothing else has to be told of it."""
 
+import inspect
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -7,6 +8,7 @@ import pytest
 import torch
 from helpers.tiny_runs import trained
 
+from scalechannels.commands.evaluate import evaluate
 from scalechannels.data.image_set import ImageSet
 from scalechannels.saving.saved_network import SavedNetwork
 from scalechannels.training import datasets
@@ -66,6 +68,10 @@ def _added(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_data_set_has_a_name_a_description_and_a_loader() -> None:
     assert set(get_args(DataName)) == set(DATA_SETS) == set(datasets.OPENED)
+    offered = inspect.signature(evaluate).parameters["data"].annotation
+    assert all((repr(name) in offered) == (name != "folder") for name in DATA_SETS)
+    explained = inspect.getsource(DataConfig).split("sizes:")[0]
+    assert all(f"{name}: " in explained for name in DATA_SETS)
 
 
 @pytest.mark.usefixtures("_added")

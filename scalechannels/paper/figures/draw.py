@@ -155,7 +155,7 @@ def _no_results(axes: Axes) -> None:
 def _draw(axes: Axes, results: Results, one: Experiment, curve: Curve, place: int) -> bool:
     means = curve_means(results, one, curve)
     number = place if curve.colour is None else curve.colour
-    colour = SOFT if curve.reference else COLOURS[number]
+    colour = SOFT if curve.reference else COLOURS[number % len(COLOURS)]
     if not means:
         axes.plot([], [], color=colour, linewidth=1.2, alpha=0.5, label=f"{curve.label} (no result)")
         return False

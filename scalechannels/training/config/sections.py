@@ -194,7 +194,7 @@ class DataConfig:
         listed = " ".join(f"{size:g}" for size in sizes)
         refuse(not rising, f"data.sizes must go from low to high; got {listed}")
         few = samples is not None and samples < 10
-        refuse(few, f"data.samples must be at least 10, one for each class; got {samples}")
+        refuse(few, f"data.samples must be at least 10; got {samples}")
         # An option that would have no effect is an error: the run's name would promise what it does not do.
         refuse(self.redraw and len(sizes) == 1, f"data.redraw needs two or more data.sizes; got {listed}")
         refuse(
@@ -257,8 +257,8 @@ class NetworkConfig:
     """What is trained."""
 
     name: NetworkName = "fovlse"
-    """fovavg, fovmax, fovlse, fovprob, fovconc: scale channels that look at the centre of the image, named
-    after how they are pooled. swmax: scale channels that look everywhere. cnn: a plain CNN."""
+    """fovlse, fovavg, fovmax and the like: scale channels that look at the centre of the image, named after
+    their pooling. swmax: scale channels that look everywhere. cnn: a plain CNN."""
     low: Positive | None = None
     """The smallest scale of the channels: channel σ sees σ·n pixels, where n is the window's side (28; 32 for
     CIFAR-10; network.window for your own images). Default: 1/2; chosen from your own images."""

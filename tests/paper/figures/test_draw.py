@@ -10,7 +10,7 @@ from helpers.made_up import made_up, write
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.paper.experiments import EXPERIMENTS, experiment
 from scalechannels.paper.figures import draw as draw_module
-from scalechannels.paper.figures.draw import draw, draw_panels, save, with_pictures
+from scalechannels.paper.figures.draw import PANELS, draw, draw_panels, save, with_pictures
 from scalechannels.paper.figures.images import IMAGES, read_strip
 from scalechannels.paper.recipes import few
 from scalechannels.paper.results import PICTURES, RUNS, Results
@@ -31,7 +31,7 @@ def test_every_experiment_is_a_table_or_a_figure_and_every_image_has_its_file() 
     assert sorted(tables + FIGURES) == sorted(one.id for one in EXPERIMENTS)
     assert {f"figure{number}" for number in range(2, 16)} <= set(FIGURES)
     for id in FIGURES:
-        images = experiment(id).renderer in ("pictures", "windows", "code")
+        images = experiment(id).renderer not in PANELS
         assert images == (id in IMAGES)
         assert not images or (CLONE / PICTURES / IMAGES[id][0]).exists()
 
