@@ -158,9 +158,10 @@ def _check(backbone: nn.Module, slid: Convolutional, window: int) -> None:
         return  # it has shapes, but no numbers that could differ
     generator = torch.Generator().manual_seed(0)
     side = window + 2 * slid.stride
-    noise = torch.randn(1, colours(backbone, otherwise=1), side, side, generator=generator)
+    shape = (1, colours(backbone, otherwise=1), side, side)
+    noise = torch.randn(shape, generator=generator, device="cpu")  # whatever the default device is
     # Of growing contrast: over even noise, statistics of a window (group norm) hardly differ from the map's.
-    noise = (noise * torch.linspace(0, 2, side)).to(reference)
+    noise = (noise * torch.linspace(0, 2, side, device="cpu")).to(reference)
     windows = noise[0].unfold(1, window, slid.stride).unfold(2, window, slid.stride)  # (C, 3, 3, n, n)
     windows = windows.flatten(1, 2).transpose(0, 1).contiguous()
     name = type(backbone).__name__
