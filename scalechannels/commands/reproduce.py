@@ -19,7 +19,7 @@ def reproduce(
         Parameter(
             help="table1 to table5, figure2 to figure15; batch-norm, single-channel, pretrained and "
             "equal-blur from the paper's text; beyond, beyond-sizes, beyond-few, beyond-cifar, evidence, "
-            "evidence-mnist and evidence-cifar, which are ours; or all."
+            "evidence-mnist, evidence-cifar and evidence-cifar-paper, which are ours; or all."
         ),
     ],
     /,

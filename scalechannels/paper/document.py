@@ -94,6 +94,7 @@ def evidence(results: Results) -> str:
         "evidence.md",
         mnist=Said(results, "evidence-mnist"),
         cifar=Said(results, "evidence-cifar"),
+        paper=Said(results, "evidence-cifar-paper"),
         tests=used["test"],
         validations=used["validation"],
         claims=len(verdicts(results)),

@@ -1,0 +1,121 @@
+"""What the detection benchmarks share: scenes of digits of many sizes, and a file of what was found there.
+
+Scenes of 1024 x 1024 with 10 to 20 MNIST digits of sizes 1/2 to 4 (log-uniform), on plain and noisy
+background; the digits are those of MNIST's test set, or for validation the last 10,000 for training. A line
+of the file is one network in one scene: its row of the table, seed, split, background, scene, seconds, how it
+was trained, and `found`, a list of [x0, y0, x1, y1, class, score] in pixel-centre coordinates.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from scalechannels.data.scenes import MnistObjects, Scene, scene
+from scalechannels.data.sources import load_mnist
+from scalechannels.training.runs import environment
+
+SIDE, SIZES = 1024, (0.5, 4.0)
+BACKGROUNDS = ("plain", "noisy")
+FIRST = {"test": 5000, "validation": 1000}
+"""The seeds of the scenes."""
+TAIL = 0.02
+"""Detections of so little probability still count: the curve of precision needs its end."""
+MOST = 100
+"""Detections of a scene that count, the best ones: as many as COCO counts."""
+STEPS, CANVASES = 3000, 16
+"""Of every training: steps, and images of 180 x 180 pixels with digits of one size in each."""
+Found = list[list[float]]
+Method = Callable[[Tensor], Found]
+
+
+@cache
+def objects(split: str) -> MnistObjects:
+    mnist = load_mnist()
+    if split == "test":
+        return MnistObjects(mnist.test_images, mnist.test_labels)
+    return MnistObjects(mnist.train_images[50_000:], mnist.train_labels[50_000:])
+
+
+def made(split: str, background: Any, count: int) -> Iterator[tuple[int, Scene]]:
+    """The scenes of a background, each with its seed."""
+    for number in range(count):
+        seed = FIRST[split] + number
+        yield (
+            seed,
+            scene(
+                10 + number % 11,
+                seed,
+                height=SIDE,
+                width=SIDE,
+                sizes=SIZES,
+                background=background,
+                objects=objects(split),
+            ),
+        )
+
+
+def look(
+    methods: dict[str, Method], about: dict[str, Any], split: str, count: int, out: Path, seed: int
+) -> None:
+    """Look into every scene with every method, and add what each finds to the file.
+
+    methods   by their rows; they take turns on each scene, so that noise of the machine hits all alike
+    about     how the network was trained, by the same rows
+    """
+    known = {key(line) for line in read(out)}
+    for background in BACKGROUNDS:
+        for number, one in made(split, background, count):
+            for row, method in methods.items():
+                line = {"row": row, "seed": seed, "split": split, "background": background, "scene": number}
+                if key(line) in known:
+                    continue
+                start = time.perf_counter()
+                found = method(one.image)
+                line |= {"seconds": round(time.perf_counter() - start, 4), "trained": about[row]}
+                line["found"] = [
+                    [*(round(edge, 1) for edge in box), int(label), round(score, 4)]
+                    for *box, label, score in sorted(found, key=lambda one: -one[5])[:MOST]
+                ]
+                with out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(line, separators=(",", ":")) + "\n")
+
+
+def training_told(steps: int, seen: dict[str, int], start: float, device: torch.device) -> dict[str, Any]:
+    """How a network was trained: its budget, its time, and where."""
+    where = {name: environment(device)[name] for name in ("device", "commit", "torch")}
+    return {"steps": steps, **seen, "seconds": round(time.perf_counter() - start), **where}
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return (
+        [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    )
+
+
+def key(line: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(line[name] for name in ("row", "seed", "split", "background", "scene"))
+
+
+def as_found(boxes: Tensor, labels: Tensor, scores: Tensor) -> Found:
+    """Boxes (N, 4) with their classes and scores (N,), as the file has them."""
+    parts: Sequence[Sequence[Any]] = (boxes.tolist(), labels.tolist(), scores.tolist())
+    return [[*box, label, score] for box, label, score in zip(*parts, strict=True)]
+
+
+def canvas_boxes(middles: Tensor, labels: Tensor, half: float = 14.0) -> list[dict[str, Tensor]]:
+    """The digits of canvases as torchvision takes them: boxes between pixel edges, and their classes."""
+    targets = []
+    for places, classes in zip(middles, labels, strict=True):
+        there = classes >= 0
+        columns_first = places[there].flip(1) + 0.5  # from pixel centres to edges
+        boxes = torch.cat([columns_first - half, columns_first + half], 1)
+        targets.append({"boxes": boxes.float(), "labels": classes[there]})
+    return targets

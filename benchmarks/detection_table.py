@@ -1,0 +1,144 @@
+"""The table of the detection benchmarks, from the file of what was found.
+
+    python -m benchmarks.detection_table [results/detection.jsonl] [--split test] [--output FILE]
+
+Average precision at an IoU of 0.5, the mean over the classes, is pycocotools' (`pip install pycocotools`).
+Recall and precision are those at a probability of 1/2: means over seeds, with 95 % intervals by drawing
+scenes again, with repetition; the seeds of a row share their scenes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import random
+from collections import defaultdict
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from benchmarks.average_precision import Ranked, right
+from benchmarks.detection_scenes import BACKGROUNDS, made, read
+from benchmarks.measure import write
+
+DRAWS = 1000
+Scenes = dict[int, dict[str, Any]]
+
+
+def coco_precision(found: Scenes, truth: Scenes) -> float:
+    """Mean average precision over the classes at an IoU of 0.5, by pycocotools."""
+    from pycocotools.coco import COCO
+    from pycocotools.cocoeval import COCOeval
+
+    def box(edges: list[float]) -> list[float]:
+        x0, y0, x1, y1 = edges
+        return [x0, y0, x1 - x0, y1 - y0]
+
+    labels = sorted({int(label) for one in truth.values() for label in one["labels"]})
+    objects = [
+        {"image_id": scene, "category_id": int(label), "bbox": box(edges), "iscrowd": 0}
+        | {"area": box(edges)[2] * box(edges)[3]}
+        for scene, one in truth.items()
+        for edges, label in zip(one["boxes"], one["labels"], strict=True)
+    ]
+    said = [
+        {"image_id": scene, "category_id": int(label), "bbox": box(edges), "score": score}
+        for scene, one in found.items()
+        for *edges, label, score in one["found"]
+    ]
+    if not said:
+        return 0.0
+    with contextlib.redirect_stdout(io.StringIO()):
+        coco = COCO()
+        coco.dataset = {
+            "images": [{"id": scene} for scene in truth],
+            "categories": [{"id": label} for label in labels],
+            "annotations": [{"id": number, **one} for number, one in enumerate(objects, start=1)],
+        }
+        coco.createIndex()
+        evaluation = COCOeval(coco, coco.loadRes(said), "bbox")
+        evaluation.params.iouThrs = evaluation.params.iouThrs[:1]
+        evaluation.evaluate()
+        evaluation.accumulate()
+    precision = evaluation.eval["precision"][0, :, :, 0, -1]  # recalls, classes; all areas, most detections
+    return float(precision[precision > -1].mean())
+
+
+def counts(found: Scenes, truth: Scenes) -> dict[int, tuple[int, int, int]]:
+    """Of each scene, at probability 1/2: the right detections, all detections, and the objects."""
+    result = {}
+    for scene, one in found.items():
+        certain = [line for line in one["found"] if line[5] >= 0.5]
+        boxes = torch.tensor([line[:4] for line in certain], dtype=torch.float64).view(-1, 4)
+        labels, scores = (torch.tensor([line[place] for line in certain]) for place in (4, 5))
+        there = truth[scene]
+        real = Ranked(
+            torch.tensor(there["boxes"]), torch.tensor(there["labels"]), torch.ones(len(there["labels"]))
+        )
+        hits = int(right(Ranked(boxes, labels, scores), real).sum())
+        result[scene] = hits, len(certain), len(there["labels"])
+    return result
+
+
+def interval(seeds: list[dict[int, tuple[int, int, int]]]) -> dict[str, Any]:
+    """Recall and precision, means over seeds, with intervals over scenes."""
+    scenes = sorted(seeds[0])
+
+    def figures(drawn: list[int]) -> tuple[float, float]:
+        sums = [[sum(one[scene][place] for scene in drawn) for place in range(3)] for one in seeds]
+        return fmean(hit / real for hit, _, real in sums), fmean(hit / max(said, 1) for hit, said, _ in sums)
+
+    chance = random.Random(0)
+    drawn = [figures(chance.choices(scenes, k=len(scenes))) for _ in range(DRAWS)]
+    result = {}
+    for place, name in enumerate(("recall", "precision")):
+        values = sorted(one[place] for one in drawn)
+        low, high = values[round(0.025 * DRAWS)], values[round(0.975 * DRAWS) - 1]
+        result[name] = {"mean": figures(scenes)[place], "low": low, "high": high}
+    return result
+
+
+def table(path: Path, split: str) -> dict[str, Any]:
+    lines = [line for line in read(path) if line["split"] == split]
+    rows: dict[str, dict[str, dict[int, Scenes]]] = defaultdict(lambda: defaultdict(dict))
+    about: dict[str, Any] = {}
+    for line in lines:
+        rows[line["row"]][line["background"]].setdefault(line["seed"], {})[line["scene"]] = line
+        about[line["row"]] = line["trained"]
+    report: dict[str, Any] = {}
+    for background in BACKGROUNDS:
+        count = max((len(one) for row in rows.values() for one in row[background].values()), default=0)
+        truth = {
+            number: {"boxes": one.boxes.tolist(), "labels": one.labels.tolist()}
+            for number, one in made(split, background, count)
+        }
+        for row, found in rows.items():
+            seeds = list(found[background].values())
+            precision = [coco_precision(one, truth) for one in seeds]
+            seconds = [line["seconds"] for one in seeds for line in one.values()]
+            report.setdefault(row, {"trained": about[row]})[background] = {
+                "objects": sum(len(one["labels"]) for one in truth.values()),
+                "average_precision": precision,
+                **interval([counts(one, truth) for one in seeds]),
+                "seconds": sorted(seconds)[len(seconds) // 2],
+            }
+    return report
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("file", type=Path, nargs="?", default=Path("results/detection.jsonl"))
+    parser.add_argument("--split", choices=("test", "validation"), default="test")
+    parser.add_argument("--output", type=Path, help="also write the JSON there")
+    chosen = parser.parse_args()
+    report = table(chosen.file, chosen.split)
+    write(report, chosen.output)
+
+
+if __name__ == "__main__":
+    main()
