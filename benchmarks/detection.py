@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("--split", choices=("test", "validation"), default="test")
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--networks", type=Path, default=Path("runs/detection"))
-    parser.add_argument("--out", type=Path, default=Path("results/detection.jsonl"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/detection.jsonl"))
     chosen = parser.parse_args()
     for seed in range(chosen.seeds):
         rows, about = methods(chosen.networks, seed, chosen.steps)

@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--rate", type=float, default=0.02, help="chosen on validation scenes")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--out", type=Path, default=Path("results/detection.jsonl"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/detection.jsonl"))
     chosen = parser.parse_args()
     device, row = torch.device(chosen.device), "fcos, jitter" if chosen.jitter else "fcos"
     digits = digits_of_one_size()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from scalechannels.data.scenes import MnistObjects, Scene, scene
+from scalechannels.data.mnist_large_scale import large_scale
+from scalechannels.data.scenes import Scene, scene
 from scalechannels.data.sources import load_mnist
 from scalechannels.training.runs import environment
 
@@ -34,6 +36,20 @@ STEPS, CANVASES = 3000, 16
 """Of every training: steps, and images of 180 x 180 pixels with digits of one size in each."""
 Found = list[list[float]]
 Method = Callable[[Tensor], Found]
+
+
+@dataclass(frozen=True)
+class MnistObjects:
+    """MNIST digits as objects of a scene, which draw themselves as `Strokes` do: as in MNIST Large Scale."""
+
+    images: Tensor  # (N, 28, 28) uint8
+    labels: Tensor  # (N,) int64
+
+    def __getitem__(self, index: slice) -> MnistObjects:
+        return MnistObjects(self.images[index], self.labels[index])
+
+    def render(self, scale: float, size: int) -> Tensor:
+        return large_scale(self.images, scale, size)
 
 
 @cache

@@ -1,6 +1,6 @@
 """The table of the detection benchmarks, from the file of what was found.
 
-    python -m benchmarks.detection_table [results/detection.jsonl] [--split test] [--output FILE]
+    python -m benchmarks.detection_table [FILE.jsonl] [--split test] [--output FILE.json]
 
 Average precision at an IoU of 0.5, the mean over the classes, is pycocotools' (`pip install pycocotools`).
 Recall and precision are those at a probability of 1/2: means over seeds, with 95 % intervals by drawing
@@ -22,7 +22,7 @@ import torch
 
 from benchmarks.average_precision import Ranked, right
 from benchmarks.detection_scenes import BACKGROUNDS, made, read
-from benchmarks.measure import write
+from scalechannels.files import json_text
 
 DRAWS = 1000
 Scenes = dict[int, dict[str, Any]]
@@ -128,16 +128,46 @@ def table(path: Path, split: str) -> dict[str, Any]:
     return report
 
 
+def cells(one: dict[str, Any], fastest: float) -> list[str]:
+    """A row as the table shows it: average precision, recall and precision of both backgrounds, the time."""
+    shown = []
+    for background in BACKGROUNDS:
+        shown.append(f"{fmean(one[background]['average_precision']):.3f}")
+    for name in ("recall", "precision"):
+        for background in BACKGROUNDS:
+            found = one[background][name]
+            shown.append(f"{found['mean']:.2f} [{found['low']:.2f}, {found['high']:.2f}]")
+    return [*shown, f"{one['plain']['seconds'] / fastest:.2f}"]
+
+
+def markdown(report: dict[str, Any]) -> str:
+    """The table, the rows in the order of the file; below it what each network was trained with."""
+    heads = ["row", "seeds", *(f"AP, {one}" for one in BACKGROUNDS)]
+    heads += [f"{name}, {one}" for name in ("recall", "precision") for one in BACKGROUNDS]
+    first = next(iter(report.values()))["plain"]["seconds"]
+    lines = [[*heads, "time"], ["---"] * (len(heads) + 1)]
+    for row, one in report.items():
+        lines.append([row, str(len(one["plain"]["average_precision"])), *cells(one, first)])
+    budgets = [
+        f"{row}: {told['steps']:,} steps of {told.get('windows', told.get('images')):,} "
+        f"{'windows' if 'windows' in told else 'images'}, {told['seconds']} s on {told['device']}"
+        for row, told in ((row, one["trained"]) for row, one in report.items())
+    ]
+    return "\n".join(["| " + " | ".join(line) + " |" for line in lines] + ["", *budgets])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("file", type=Path, nargs="?", default=Path("results/detection.jsonl"))
+    parser.add_argument("file", type=Path, nargs="?", default=Path("benchmarks/results/detection.jsonl"))
     parser.add_argument("--split", choices=("test", "validation"), default="test")
     parser.add_argument("--output", type=Path, help="also write the JSON there")
     chosen = parser.parse_args()
     report = table(chosen.file, chosen.split)
-    write(report, chosen.output)
+    if chosen.output is not None:
+        chosen.output.write_text(json_text(report) + "\n", encoding="utf-8")
+    print(markdown(report))
 
 
 if __name__ == "__main__":

@@ -169,6 +169,9 @@ def predict_batch(saved: SavedNetwork, batch: Sequence[tuple[Path, Tensor]]) -> 
             said = saved.network.explain(images)
     except ValueError as error:
         raise ValueError(f"'{batch[0][0]}' cannot be used: {error}") from error
+    wrong = (~said.logits.isfinite()).any(1)  # (B,)
+    if wrong.any():
+        raise ValueError(f"'{batch[int(wrong.int().argmax())][0]}': the network's answer is not finite")
     shares = said.contributions  # (B, S), or None without channels
     probabilities, labels = said.logits.softmax(1).max(1)
     for index, (path, _) in enumerate(batch):

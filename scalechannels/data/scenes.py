@@ -13,7 +13,7 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -22,29 +22,13 @@ from torch import Tensor
 
 from scalechannels.data.image_set import require_one_of
 from scalechannels.data.pictures import BACKGROUND, GAIN, MIDDLE, as_shown, png_path
-from scalechannels.data.strokes import BOX, Strokes, strokes
+from scalechannels.data.strokes import BOX, strokes
 from scalechannels.files import atomic_path, write_text
 
 Background = Literal["plain", "noisy", "textured"]
 
 TRIES = 2000  # places tried for one object before the scene is refused
 INK = -BACKGROUND  # of MNIST Large Scale: 0.763
-
-
-@dataclass(frozen=True)
-class MnistObjects:
-    """MNIST digits as objects of a scene, which draw themselves as `Strokes` do: as in MNIST Large Scale."""
-
-    images: Tensor  # (N, 28, 28) uint8
-    labels: Tensor  # (N,) int64
-
-    def __getitem__(self, index: slice) -> MnistObjects:
-        return MnistObjects(self.images[index], self.labels[index])
-
-    def render(self, scale: float, size: int) -> Tensor:
-        from scalechannels.data.mnist_large_scale import large_scale
-
-        return large_scale(self.images, scale, size)
 
 
 @dataclass(frozen=True)
@@ -70,12 +54,12 @@ def scene(
     width: int = 768,
     sizes: tuple[float, float] = (0.5, 4.0),
     background: Background = "plain",
-    objects: Strokes | MnistObjects | None = None,
+    objects: Any = None,
 ) -> Scene:
     """A scene of `count` objects, the same one for the same arguments.
 
-    objects: drawn without repetition where there are enough of them; by default built-in digits of the test
-    split with the scene's seed, so that nothing in a scene was seen in training.
+    objects: `Strokes`, or what draws itself as they do; drawn without repetition where there are enough. By
+    default built-in digits of the test split with the scene's seed, so that nothing was seen in training.
     """
     if count < 0:
         raise ValueError(f"count must not be negative; got {count}")

@@ -16,6 +16,7 @@ import json
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -104,6 +105,8 @@ class Network(
             name: value.detach().clone(memory_format=torch.contiguous_format)
             for name, value in self.state_dict().items()
         }
+        if broken := not_finite(self):  # saved all the same, so that a failed training can be looked into
+            warnings.warn(f"{broken} is not finite: this network cannot be used", stacklevel=2)
         with atomic_path(save_directory / WEIGHTS) as path:
             safetensors.torch.save_file(weights, path, metadata={"format": "pt"})
         config = {**describe(self), **({} if self.usage is None else {"usage": self.usage})}
@@ -140,6 +143,10 @@ class SavedNetwork:
                 f"--config {folder / RUN} --out {folder.parent}"
             )
         network: Any = load(folder)
+        if broken := not_finite(network):
+            raise ValueError(
+                f"'{folder / WEIGHTS}' cannot be used: {broken} is not finite; its training failed"
+            )
         data = _read(folder / RUN).get("data", {})
         unsaid = {"classes": None, "background": None, "values": _values(network), "reduce": 1}
         return cls(
@@ -232,6 +239,12 @@ def find_network(place: str | os.PathLike[str]) -> Path:
         f"'{place}' is neither a folder nor a shipped network; "
         f"the shipped networks are {', '.join(names) or 'missing'}"
     )
+
+
+def not_finite(network: nn.Module) -> str | None:
+    """The first weight that is NaN or infinite, by its name."""
+    found = (name for name, value in network.state_dict().items() if not value.isfinite().all())
+    return next(found, None)
 
 
 def require_free(out: Path) -> None:

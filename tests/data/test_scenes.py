@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from scalechannels.data.scenes import MnistObjects, Scene, scene
+from benchmarks.detection_scenes import MnistObjects
+from scalechannels.data.scenes import Scene, scene
 from scalechannels.data.strokes import BACKGROUND, BOX, strokes
 
 

@@ -14,6 +14,7 @@ from helpers.measured_runs import Runs, mean, paired
 from helpers.number_sources import Sources
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks import detection_table
 from scalechannels import Detector, load
 from scalechannels.backbones.paper import ConvBackbone, mnist_backbone
 from scalechannels.backbones.residual import ResidualBackbone
@@ -107,13 +108,11 @@ class Rows(Sources):
         texts["[1/2,4]"] += f" | {lost or format(found['[1/2,4]'].lost, '.3f±')}"
         return " | ".join(texts[over] for over in RANGES)
 
-    def detector(self, way: str) -> str:
-        """A row of the table of benchmarks.detection."""
-        ways = [self.measured("detection_cpu")[background] for background in ("plain", "noisy")]
-        precision = [one[way]["average_precision"] for one in ways]
-        recall = [one[way]["at_probability_one_half"]["recall"] for one in ways]
-        spent, whole = (sum(one[name]["seconds_per_scene"] for one in ways) for name in (way, "everywhere"))
-        return " | ".join(f"{value:.3f}" for value in (*precision, *recall)) + f" | {spent / whole:.2f}"
+    def detected(self, row: str) -> str:
+        """A row of the table of benchmarks.detection_table."""
+        report = self.measured("detection")
+        first = next(iter(report.values()))["plain"]["seconds"]
+        return " | ".join(detection_table.cells(report[row], first))
 
 
 def paper(network: str, train: str = "mean") -> dict[str, float]:
