@@ -1,7 +1,7 @@
-"""How good a set of detections is: average precision, all classes in one ranking.
+"""Which detections are right, and average precision with all classes in one ranking.
 
-Not by a library: pycocotools ranks each class by itself and reads precision at 101 recalls, and the committed
-numbers are of one ranking, exact at every recall.
+The table of detection has pycocotools' average precision, which ranks each class by itself and reads
+precision at 101 recalls. This one is exact at every recall, for few objects in a test.
 """
 
 from __future__ import annotations
