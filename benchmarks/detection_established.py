@@ -48,7 +48,6 @@ def fcos(side: int) -> Any:
         weights=None,
         weights_backbone=None,
         num_classes=CLASSES,
-        trainable_backbone_layers=5,
         min_size=side,
         max_size=side,
         image_mean=[0.0] * 3,
