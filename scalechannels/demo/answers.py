@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,12 +18,12 @@ from urllib.parse import parse_qs
 import torch
 from torch import Tensor
 
-from scalechannels.data.pictures import UnreadableImageError
+from scalechannels.data.decoding import UnreadableImageError
 from scalechannels.demo.digit import SIDE, NoDigitError, digit_from_picture, digit_from_strokes
 from scalechannels.demo.looks import LARGEST, SMALLEST, Looks, example, in_base64
 from scalechannels.demo.scene import Detect, dropped_picture, made_scene
 
-WORKERS, WAITING = 2, 32
+WORKERS = 2
 MAX_STROKES, MAX_POINTS = 64, 4000
 
 
@@ -68,21 +67,16 @@ class Demo:
         # Digits are small: threads inside one answer would cost more than they bring, so that users share the
         # cores instead. Few workers, because every thread that computes keeps its own memory.
         self.workers = ThreadPoolExecutor(WORKERS, "demo", initializer=partial(torch.set_num_threads, 1))
-        self.waiting = threading.BoundedSemaphore(WAITING)
 
     def settings(self) -> dict[str, Any]:
         return {**self.looks.settings(), "detector": self.detect is not None}
 
     def answer(self, path: str, body: Body) -> dict[str, Any]:
         """The answer to a POST; raises BadRequestError."""
-        if not self.waiting.acquire(blocking=False):
-            raise BadRequestError("too many requests at once; try again", HTTPStatus.SERVICE_UNAVAILABLE)
         try:
             return self.workers.submit(self.answers[path], body).result()
         except (UnreadableImageError, NoDigitError) as error:
             raise BadRequestError(str(error), HTTPStatus.UNPROCESSABLE_ENTITY) from None
-        finally:
-            self.waiting.release()
 
     def close(self) -> None:
         self.workers.shutdown(cancel_futures=True)

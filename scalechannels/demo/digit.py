@@ -16,7 +16,8 @@ import torch
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from scalechannels.data.pictures import UnreadableImageError, as_picture, decode, to_tensor
+from scalechannels.data.decoding import UnreadableImageError, decode
+from scalechannels.data.pictures import as_picture, to_tensor
 
 SIDE = 28
 EXTENT = 20
@@ -38,9 +39,9 @@ def digit_from_strokes(strokes: Sequence[Sequence[tuple[float, float]]]) -> Tens
     if not len(points):
         raise NoDigitError("nothing is drawn yet")
     low, high = points.min(0), points.max(0)
-    # A dot has no size of its own: it is drawn as one, not blown up to a digit.
+    # A dot has no size of its own: it is drawn as one, not blown up to a digit. Nor can the least numbers be.
     longest = float((high - low).max())
-    zoom = (EXTENT - PEN) / longest if longest > 0 else 1.0
+    zoom = (EXTENT - PEN) / longest if longest > 1e-300 else 1.0
     placed = [(np.array(stroke, dtype=np.float64) - (low + high) / 2) * zoom for stroke in strokes]
     # Once about the middle of its box, to find the centre of mass, and once about that.
     off_centre = _centre_of_mass(_draw(placed, np.zeros(2)))

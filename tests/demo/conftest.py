@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from helpers.demo_requests import SEVEN, ask
 from torch import Tensor
 
 from scalechannels import ScaleGrid, cnn, fovlse
@@ -72,3 +73,8 @@ def server(looks: Looks, find_one: Detect) -> Iterator[DemoServer]:
     made.shutdown()
     made.server_close()
     thread.join()
+
+
+@pytest.fixture
+def digit(server: DemoServer) -> str:
+    return ask(server, "POST", "/api/drawing", SEVEN)[1]["digit"]

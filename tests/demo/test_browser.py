@@ -5,6 +5,7 @@ Shipped networks are used where there are any; else two small ones learn the bui
 
 import io
 import os
+import re
 import shutil
 import statistics
 import threading
@@ -168,11 +169,47 @@ def test_a_drawn_digit_is_read_at_every_size(open_page: Open, looks: Looks):
         assert page.inner_text("#shown") == "×4"
         assert len(page.query_selector_all(".window")) == len(looks.network.grid)
         assert len(page.query_selector_all("#logits td")) == 10 * len(looks.network.grid)
-        assert page.eval_on_selector("#truth", "select => select.value") in (str(label), verdict(page))
+        assert page.input_value("#truth") == ""  # nobody has said what was drawn
     assert sum(right) >= 8
     for one, two, four in zip(chosen[0::3], chosen[1::3], chosen[2::3], strict=True):
         assert one <= two <= four  # the deciding channel follows the size
         assert four >= 2 * one
+
+
+def marks(page: Any) -> tuple[list[str], int]:
+    """What the page says of both answers, and how many it marks as wrong at any size."""
+    said = [page.inner_text(f"#verdict-{who} .sure") for who in ("channels", "plain")]
+    return said, len(page.query_selector_all(".verdict.wrong, .strip .wrong"))
+
+
+def test_right_and_wrong_are_said_only_where_the_truth_is_known(open_page: Open):
+    page = open_page()
+    page.click("#clear")
+    draw(page, example(4, 3)["strokes"])
+    settle(page)
+    zoom(page, 8)  # where the plain CNN fails
+    said, wrong = marks(page)
+    assert all(re.fullmatch(r"[\d.]+ % sure", one) for one in said)
+    assert wrong == 0
+    assert page.is_visible("#tell")
+    for truth in ("3", "7"):  # the user's word, whatever the networks say
+        page.select_option("#truth", truth)
+        assert not page.is_visible("#tell")
+        said, wrong = marks(page)
+        answers = [verdict(page, who) for who in ("channels", "plain")]
+        for sentence, digit in zip(said, answers, strict=True):
+            assert sentence.endswith(" and right" if digit == truth else f"but it is a {truth}")
+        assert wrong > 0
+    page.select_option("#truth", "")
+    assert marks(page)[1] == 0
+    page.keyboard.press("5")  # a built-in digit, whose class is known
+    until(page.locator("#truth")).to_have_value("5")
+    settle(page)
+    assert marks(page)[1] > 0
+    draw(page, example(4, 3)["strokes"])  # a new drawing: nothing is known of it
+    settle(page)
+    assert page.input_value("#truth") == ""
+    assert marks(page)[1] == 0
 
 
 def test_the_plain_cnn_fails_where_the_scale_channels_do_not(open_page: Open):
@@ -284,6 +321,7 @@ def test_pictures_are_taken_and_bad_ones_named(open_page: Open):
         )
     assert taken.value.status == 200
     until(page.locator("#verdict-channels strong")).to_have_text("1")
+    settle(page)  # a late answer of the first one would hide the message of the next
     assert not page.is_visible("#message")
     with page.expect_response("**/api/picture") as asked:
         page.set_input_files("#file", {"name": "a.png", "mimeType": "image/png", "buffer": b"no image"})

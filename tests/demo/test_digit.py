@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from helpers.pictures import tiff
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
@@ -67,8 +68,8 @@ def test_where_and_how_large_one_draws_does_not_matter(zoom: float, x: float, y:
 
 
 def test_a_dot_is_a_dot_and_nothing_is_an_error():
-    dot = digit_from_strokes([[(0.3, 0.3)]])
-    assert 2 <= max(extent(dot)) <= 4
+    for points in ([(0.3, 0.3)], [(0, 0), (5e-324, 0)]):  # the least number cannot be blown up
+        assert 2 <= max(extent(digit_from_strokes([points]))) <= 4
     for nothing in ([], [[]]):
         with pytest.raises(NoDigitError, match="nothing is drawn yet"):
             digit_from_strokes(nothing)
@@ -143,6 +144,13 @@ def test_every_kind_of_file_is_read():
         cmyk.getvalue(),
     ):
         assert (digit_from_picture(file).float() - expected).abs().mean() < 8
+
+
+def test_a_picture_in_lab_is_read():
+    """It was the one request that was answered with an error of the server."""
+    lightness = np.pad(photo()[..., None], ((0, 0), (0, 0), (0, 2)))  # and no colour
+    taken = digit_from_picture(tiff(lightness, photometric=8)).float()
+    assert (taken - digit_from_picture(file_of(photo())).float()).abs().mean() < 8
 
 
 @pytest.mark.parametrize("side", [1, 2, 50])

@@ -2,7 +2,8 @@
 
 const $ = (id) => document.getElementById(id);
 const MAX_FILE = 16e6, MAX_POINTS = 3900, MAX_STROKES = 64;
-const state = { strokes: [], digit: null, known: null, guess: null, size: 1, picture: false };
+// `known` is what the digit is, as its example or the user says it, never what a network says.
+const state = { strokes: [], digit: null, known: null, size: 1, picture: false };
 let settings;
 
 // Talking to the server
@@ -76,7 +77,6 @@ const refreshSizes = latest(async () => {
   const said = await post("api/sizes", { digit: state.digit });
   if (!state.digit) return;
   state.said = said;
-  state.guess = mostFrequent(said.scale_channels);
   showTruth();
 });
 
@@ -185,7 +185,7 @@ pad.addEventListener("blur", () => {
 });
 
 function clearDigit() {
-  Object.assign(state, { strokes: [], digit: null, known: null, guess: null, said: null, picture: false, fresh: false });
+  Object.assign(state, { strokes: [], digit: null, known: null, said: null, picture: false, fresh: false });
   paintPad();
   showNothing();
 }
@@ -203,7 +203,7 @@ async function example(label) {
 async function openPicture(file) {
   await attempt(async () => {
     const made = await send("api/picture", file);
-    Object.assign(state, { strokes: [], known: null, guess: null, picture: true, fresh: true });
+    Object.assign(state, { strokes: [], known: null, picture: true, fresh: true });
     take(made.digit);
     paintPad();
   });
@@ -250,7 +250,7 @@ function show(seen) {
 }
 
 function showVerdicts() {
-  const seen = state.seen, truth = currentTruth();
+  const seen = state.seen, truth = state.known;
   if (!seen) return;
   for (const [id, said] of [["verdict-channels", seen.verdict], ["verdict-plain", seen.plain]]) {
     const card = $(id), strong = card.querySelector("strong");
@@ -266,8 +266,9 @@ function showVerdicts() {
 }
 
 function showTruth() {
-  $("truth").value = currentTruth() ?? "";
-  const truth = currentTruth();
+  const truth = state.known;
+  $("truth").value = truth ?? "";
+  $("tell").hidden = truth !== null || !state.said;
   for (const [id, who, said] of [
     ["strip-channels", "Scale channels", state.said?.scale_channels],
     ["strip-plain", "Plain CNN", state.said?.plain]]) {
@@ -306,15 +307,7 @@ function showNothing() {
   showTruth();
 }
 
-/** What the digit is: said by its example or the user, else what the scale channels say at most sizes. */
-const currentTruth = () => state.known ?? state.guess ?? null;
 const percent = (share) => (share > 0.9995 ? "100 %" : `${(100 * share).toFixed(share > 0.995 || share < 0.1 ? 1 : 0)} %`);
-
-function mostFrequent(values) {
-  const counts = new Map();
-  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
-  return [...counts].sort((a, b) => b[1] - a[1])[0][0];
-}
 
 function name(size) {
   const known = new Map([[0.25, "¼"], [0.5, "½"]]).get(size);
