@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, get_args
 
@@ -90,6 +91,7 @@ Sizes = Annotated[
         "to 8 for digits, 9 from 1/2 to 2 for CIFAR-10, 17 from 1/4 to 4 for your own images.",
         validator=[
             must(lambda sizes: all(0 < size < float("inf") for size in sizes), "be positive numbers"),
+            must(lambda sizes: all(0.001 <= size <= 1000 for size in sizes), "be from 0.001 to 1000"),
             must(lambda sizes: len(set(sizes)) == len(sizes), "name each size only once"),
         ],
     ),
@@ -143,6 +145,11 @@ for name in COMMANDS:
 def main(words: Sequence[str] | None = None) -> None:
     """Run one command. What a user can fix ends with one line and exit code 1; a fault shows its trace."""
     words = sys.argv[1:] if words is None else words
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # Terminals and pipes that are not UTF-8 show σ as a code, so that nothing is lost.
+            stream.reconfigure(errors="backslashreplace")
+    require_words(words)
     if not words or words[0].startswith("-"):
         for name in COMMANDS:
             app[name.replace("_", "-")]  # loads it: the list of commands shows what each one says of itself
@@ -176,6 +183,15 @@ def main(words: Sequence[str] | None = None) -> None:
         if not isinstance(error, torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
             raise
         end(f"out of memory on the device; {KNOBS}")
+
+
+def require_words(words: Sequence[str]) -> None:
+    """Refuse an empty argument, which as a path would be the current folder."""
+    for before, word in zip(("", *words), words, strict=False):
+        option, given, value = word.partition("=")
+        if word == "" or (option.startswith("--") and given and not value):
+            name = option or (before if before.startswith("--") else "an argument")
+            end(f"{name} must not be empty; got ''")
 
 
 def as_typed(message: str) -> str:

@@ -11,19 +11,25 @@ systems that do neither (old network file systems) need one process at a time.
 
 from __future__ import annotations
 
+import errno
 import glob
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 ENVIRONMENT_VARIABLE = "SCALECHANNELS_DATA"
 # Matches the names that `_beside` gives, with the exact length of the random part: a plain `*` before the
 # name would also match what another process is writing for `x-<name>`, under another lock.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""How an operating system says that there is no room for a file: on the disk, for this user, in one piece."""
 _PARTIAL = f".partial-{'[0-9a-f]' * 32}-"
 
 
@@ -49,7 +55,7 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
     with the name of `path`, since writers such as `numpy.save` go by the suffix.
     """
     path = Path(path)
-    with _beside(path) as temporary:
+    with _beside(path, path) as temporary:
         yield temporary
         if not temporary.exists():
             raise OSError(f"nothing was written for {path}: the block has to write to the path it is given")
@@ -65,10 +71,48 @@ def write_text(path: Path | str, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def write_tensors(temporary: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
+    """Writes a safetensors file to a path of `atomic_path`.
+
+    As bytes: safetensors by itself makes files that only their owner may read, and reports a full disk as if
+    the tensors were at fault.
+    """
+    import safetensors.torch
+
+    temporary.write_bytes(safetensors.torch.save(dict(tensors), metadata))
+
+
+def require_writable(path: Path | str) -> None:
+    """Refuse a path at which no file can be written, before the work whose result it is for.
+
+    Law: a file is written beside it and removed; all is as before. Limit: the disk may become full later.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"'{path}' is a folder; give the name of a file")
+    _try_beside(path, path)
+
+
+def require_writable_folder(path: Path | str) -> None:
+    """The same of a folder that results are to be written to."""
+    _try_beside(Path(path) / "any", Path(path))
+
+
+def require_utf8(name: Path | str) -> None:
+    """Refuse a name that cannot be written to a text file, such as that of a file named in Latin-1."""
+    try:
+        str(name).encode()
+    except UnicodeEncodeError:
+        shown = str(name).encode("utf-8", "backslashreplace").decode()
+        raise ValueError(
+            f"'{shown}' is no valid UTF-8, so it cannot be written to a file; rename it"
+        ) from None
+
+
 @contextmanager
 def scratch_folder(path: Path | str) -> Iterator[Path]:
     """Yields an empty folder beside the resource `path`, removed afterwards however the block ends."""
-    with _beside(Path(path)) as temporary:
+    with _beside(Path(path), Path(path)) as temporary:
         temporary.mkdir()
         yield temporary
 
@@ -132,26 +176,46 @@ def make_folder(path: Path) -> None:
 
 
 @contextmanager
-def _beside(path: Path) -> Iterator[Path]:
-    """Yields a temporary path in the same folder; what lies there afterwards is removed."""
+def _beside(path: Path, named: Path) -> Iterator[Path]:
+    """Yields a temporary path in the same folder; what lies there afterwards is removed.
+
+    named      what errors speak of
+    """
     make_folder(path.parent)
     temporary = path.with_name(f".partial-{uuid4().hex}-{path.name}")
     try:
         yield temporary
     except OSError as error:
-        if error.filename != str(temporary) or error.strerror is None:
+        # The user knows the file by its own name; where the disk is full, no name is given at all.
+        if error.errno in FULL:
+            advice = "free some space, or choose another place"
+        elif error.errno is not None and error.filename == str(temporary):
+            advice = "choose another place"
+        else:
             raise
-        # The user knows the file by its own name.
-        raise OSError(f"'{path}' cannot be written: {error.strerror}; choose another place") from None
+        raise OSError(f"'{named}' cannot be written: {os.strerror(error.errno)}; {advice}") from None
     finally:
         _remove(temporary)
 
 
+def _try_beside(path: Path, named: Path) -> None:
+    """Writes a file beside `path`, whose folder need not exist, and leaves nothing of it."""
+    missing = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
+    try:
+        with _beside(path, named) as temporary:
+            temporary.touch()
+    finally:
+        for folder in missing:
+            with suppress(OSError):  # it was not made, or another process uses it by now
+                folder.rmdir()
+
+
 def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+    with suppress(OSError):  # it may not be there; and what went wrong before must not be hidden
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
 
 
 def _flush(path: Path) -> None:

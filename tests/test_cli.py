@@ -4,6 +4,7 @@ import inspect
 import re
 import subprocess
 import sys
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -70,6 +71,34 @@ def test_unknown_options_are_refused_with_the_nearest_name(
         (("demo", "--port", "http"), "--port must be a whole number; got 'http'"),
         (("detect", "a.png", "--threshold", "high"), "--threshold must be a number; got 'high'"),
         (("evaluate", "net", "--sizes", "1", "0"), "--sizes must be positive numbers; got '1 0'"),
+        (("predict", "", "x.png"), "an argument must not be empty; got ''"),
+        (("predict", "net", ""), "an argument must not be empty; got ''"),
+        (("train", "--data", ""), "--data must not be empty; got ''"),
+        (("train", "--out="), "--out must not be empty; got ''"),
+        (("evaluate", "net", "--out", ""), "--out must not be empty; got ''"),
+        *(
+            (("evaluate", "net", "--sizes", size), f"--sizes must be {wanted}; got '{size}'")
+            for size, wanted in {
+                **dict.fromkeys(("0", "-1", "nan", "inf"), "positive numbers"),
+                **dict.fromkeys(("1e-9", "1e9", "1e300"), "from 0.001 to 1000"),
+            }.items()
+        ),
+        (("train", "--data.sizes", "1e9"), "--data.sizes must be from 0.001 to 1000; got 1000000000.0"),
+        (("train", "--network.width", "10000000"), "--network.width must be from 1 to 16; got 10000000"),
+        (
+            ("train", "--network.low", "1e-300", "--network.high", "1e300"),
+            "--network.low, --network.high and --network.ratio do not fit: scales must not lie so far apart; "
+            "got 1e-300 to 1e+300",
+        ),
+        *(
+            (("train", "--data", "a", "--pixel-size", size, "--deploy-pixel-sizes", "1"), said)
+            for size, said in {
+                "0": "--pixel-size must be a positive number; got 0.0",
+                "nan": "--pixel-size must be a positive number; got nan",
+                "1e300": "--pixel-size and --deploy-pixel-sizes may differ by a factor of 1000; got 1e+300 "
+                "and 1",
+            }.items()
+        ),
         (("report", "--document", "nowhere.md"), "'nowhere.md' does not exist"),
         (("figure", "5", "--out", "file"), "'file' already exists and is not a folder"),
     ],
@@ -85,6 +114,21 @@ def test_what_is_refused_is_one_plain_sentence(
     (tmp_path / "file").write_text("")
     assert run(*words) == 1
     assert capsys.readouterr().err == f"error: {said}\n"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8"])
+def test_terminals_of_any_encoding_show_help_and_errors(
+    encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = [TextIOWrapper(BytesIO(), encoding) for _ in range(2)]
+    monkeypatch.setattr(sys, "stdout", shown[0])
+    monkeypatch.setattr(sys, "stderr", shown[1])
+    for command in cli.COMMANDS:
+        assert run(command, "--help") == 0
+    assert run("predict", "σ-net", "a.png") == 1
+    text, error = (stream.buffer.getvalue().decode(encoding) for stream in shown if not stream.flush())
+    assert ("σ" if encoding == "utf-8" else r"\u03c3") in text
+    assert ("'σ-net'" if encoding == "utf-8" else r"'\u03c3-net'") in error
 
 
 def failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:

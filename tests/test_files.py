@@ -2,16 +2,22 @@ import errno
 import json
 import os
 import re
+import stat
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from scalechannels.files import (
     atomic_path,
     cache_root,
     json_text,
     locked,
+    require_writable,
+    require_writable_folder,
     scratch_folder,
+    write_tensors,
     write_text,
 )
 
@@ -65,6 +71,70 @@ def test_an_output_that_cannot_be_written_is_named_as_the_user_named_it(tmp_path
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match=r"the folder '.*file/folder' cannot be made: Not a directory"):
         write_text(tmp_path / "file" / "folder" / "x.csv", "")
+
+
+@pytest.mark.parametrize("trouble", [errno.ENOSPC, errno.EFBIG, errno.EDQUOT])
+def test_a_full_disk_is_one_line_that_names_the_file(tmp_path: Path, trouble: int) -> None:
+    target = tmp_path / "file"
+    target.write_text("old")
+
+    def write_half() -> None:
+        with atomic_path(target) as temporary:
+            temporary.write_text("half")
+            raise OSError(trouble, "a page\nof details")  # as HDF5 says it, without the file's name
+
+    with pytest.raises(OSError, match=r"file' cannot be written: .*; free some space") as caught:
+        write_half()
+    assert "\n" not in str(caught.value)
+    assert target.read_text() == "old"
+    assert names(tmp_path) == ["file"]
+
+
+def test_what_we_write_has_the_users_usual_permissions(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        with atomic_path(tmp_path / "weights.safetensors") as temporary:
+            write_tensors(temporary, {"weight": torch.zeros(3)}, {"format": "pt"})
+        write_text(tmp_path / "text", "")
+    finally:
+        os.umask(before)
+    assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {
+        "weights.safetensors": 0o640,
+        "text": 0o640,
+    }
+    assert load_file(tmp_path / "weights.safetensors")["weight"].tolist() == [0, 0, 0]
+
+
+def test_what_can_be_written_is_known_beforehand_and_leaves_no_trace(tmp_path: Path) -> None:
+    (tmp_path / "old.csv").write_text("old")
+    require_writable(tmp_path / "old.csv")
+    require_writable(tmp_path / "new.csv")
+    require_writable_folder(tmp_path)
+    assert names(tmp_path) == ["old.csv"]
+    assert (tmp_path / "old.csv").read_text() == "old"
+    require_writable_folder(tmp_path / "runs" / "mine")
+    require_writable(tmp_path / "runs" / "x.csv")
+    with pytest.raises(OSError, match="File name too long"):
+        require_writable(tmp_path / "runs" / ("x" * 250))
+    assert names(tmp_path) == ["old.csv"]
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(IsADirectoryError, match="is a folder; give the name of a file"):
+        require_writable(tmp_path / "runs")
+    with pytest.raises(OSError, match=r"the folder '.*old.csv/in' cannot be made: Not a directory"):
+        require_writable(tmp_path / "old.csv" / "in" / "x.csv")
+    with pytest.raises(FileExistsError):
+        require_writable_folder(tmp_path / "old.csv")
+    long = "x" * 250
+    with pytest.raises(OSError, match=f"{long}' cannot be written: File name too long"):
+        require_writable(tmp_path / long)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder where even root cannot write")
+def test_a_folder_without_permission_is_known_beforehand() -> None:
+    with pytest.raises(OSError, match=r"'/proc/self' cannot be written: .*; choose another place"):
+        require_writable_folder("/proc/self")
+    with pytest.raises(OSError, match=r"'/proc/x\.csv' cannot be written: .*; choose another place"):
+        require_writable("/proc/x.csv")
 
 
 def test_a_block_that_writes_nothing_is_an_error(tmp_path: Path) -> None:

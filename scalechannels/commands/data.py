@@ -57,11 +57,13 @@ def show(
     - scalechannels data show photos/ --out photos.png
     """
     from scalechannels.data import show as sheets
+    from scalechannels.files import require_writable
 
     what = "mnist-large-scale" if what == "mnist" else what
     if what not in BUILT_IN and not Path(what).is_dir():
         raise ValueError(f"WHAT must be a folder or one of {', '.join(BUILT_IN)}; got '{what}'")
     out = out or Path(f"{Path(what).resolve().name or 'folder'}.png")
+    require_writable(out)
     if what == "strokes":
         sheets.show_strokes(out, seed)
     elif what == "scenes":
@@ -105,7 +107,10 @@ def scene(
     Example: scalechannels data scene scene.png --background noisy --seed 3
     """
     from scalechannels.data import scenes
+    from scalechannels.files import require_writable
 
+    for path in (out, out.with_suffix(".json")):
+        require_writable(path)
     made = scenes.scene(count, seed, height=height, width=width, sizes=sizes, background=background)
     print(scenes.save_scene(made, out))
 
@@ -136,11 +141,12 @@ def generate(
     from scalechannels.data.hdf5 import make_files
     from scalechannels.data.mnist_large_scale import TRAINING_SCALES, MnistLargeScale
     from scalechannels.data.sizes import MNIST_SIZES
-    from scalechannels.files import cache_root
+    from scalechannels.files import cache_root, require_writable_folder
     from scalechannels.training.progress import Progress
 
-    digits = MnistLargeScale(root, device=require_device(device))
     folder = out or cache_root() / name
+    require_writable_folder(folder)
+    digits = MnistLargeScale(root, device=require_device(device))
     training = () if tests_only else TRAINING_SCALES
     count = len(training) + len(MNIST_SIZES)
 

@@ -7,7 +7,6 @@ import io
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -21,13 +20,16 @@ if TYPE_CHECKING:
 
     from scalechannels.saving.saved_network import SavedNetwork
 
-BATCH = 64
+BATCH = 64  # images that go through the network together, at most
+BATCH_PIXELS = 4_000_000
+"""And at most so many pixels, so that memory stays bounded; one image may have more, and goes alone."""
 
 
 class Prediction(NamedTuple):
     """What a network says about one image."""
 
     path: str
+    """As it is written: bytes of a name that are not UTF-8 as \\xff."""
     label: str
     probability: float
     scale: float | None
@@ -73,17 +75,22 @@ def predict(
     image is made grey and stretched to full contrast, from −0.76 to 0.76. Other networks take values from 0
     to 1.
 
-    Unreadable files are reported and skipped. The exit code is then 1.
+    Unreadable files are reported and skipped. The exit code is then 1. Bytes of a file's name that are not
+    UTF-8 are written as \\xff.
 
     For example:
 
     - scalechannels predict runs/NAME digit.png
     - scalechannels predict runs/NAME scans/ --invert --out classes.csv
     """
+    from scalechannels.data.image_files import written
     from scalechannels.saving.saved_network import SavedNetwork, require_free
 
     if out is not None:
+        from scalechannels.files import require_writable
+
         require_free(out)
+        require_writable(out)
     saved = SavedNetwork.open(network)
     saved.network.to(require_device(options.device))
     paths = image_paths(images)
@@ -99,7 +106,7 @@ def predict(
         from scalechannels.files import write_text
 
         write_text(out, text)
-        print(f"{out}: {len(predictions)} of {len(paths)} images")
+        print(f"{written(out)}: {len(predictions)} of {len(paths)} images")
     for remark in remarks(predictions, saved, 0 if options.invert else len(dark), network):
         print(f"warning: {remark}", file=sys.stderr)
     if len(predictions) < len(paths):
@@ -107,8 +114,11 @@ def predict(
 
 
 def image_paths(given: Sequence[Path]) -> list[Path]:
-    """The files as given, and every image below the folders, in the order of their names."""
-    from scalechannels.data.pictures import SUFFIXES, image_files
+    """The files as given, and every image below the folders, in the order of their names.
+
+    A warning names what is left out of a folder.
+    """
+    from scalechannels.data.image_files import find_images, left_out, suffixes, warn_of_left_out
     from scalechannels.saving.saved_network import CONFIG, RUN
 
     paths: list[Path] = []
@@ -117,10 +127,15 @@ def image_paths(given: Sequence[Path]) -> list[Path]:
             raise FileNotFoundError(f"'{path}' does not exist; give image files or folders of images")
         if (path / RUN).exists() or (path / CONFIG).exists():
             raise ValueError(f"IMAGES must be image files or folders of them; '{path}' is a network's folder")
-        found = image_files(path) if path.is_dir() else [path]
-        if not found:
-            raise ValueError(f"'{path}' holds no images ({', '.join(SUFFIXES)})")
-        paths += found
+        if not path.is_dir():
+            paths.append(path)
+            continue
+        found = find_images(path)
+        if not found.images:
+            others = f"; {left_out(path, found.left_out)}" if found.left_out else ""
+            raise ValueError(f"'{path}' holds no images ({', '.join(suffixes())}){others}")
+        warn_of_left_out(path, found.left_out)
+        paths += found.images
     return paths
 
 
@@ -133,13 +148,14 @@ def read_images(
     added to `dark`.
     """
     from scalechannels.data import pictures
+    from scalechannels.data.decoding import MAX_PIXELS, UnreadableImageError
 
     values = options.values or saved.values
-    limit = options.max_pixels or pictures.MAX_PIXELS
+    limit = options.max_pixels or MAX_PIXELS
     for path in paths:
         try:
             image = pictures.read_image(path, grey=saved.grey, max_pixels=limit)
-        except pictures.UnreadableImageError as error:
+        except UnreadableImageError as error:
             print(f"error: {error}", file=sys.stderr)
             continue
         if values == "digits" and pictures.is_dark_on_light(image):
@@ -150,31 +166,52 @@ def read_images(
 
             image = reduced(image, saved.reduce)
         yield path, image
+        del image  # before the next one is read
 
 
 def predict_images(saved: SavedNetwork, images: Iterable[tuple[Path, Tensor]]) -> Iterator[Prediction]:
-    """One prediction for each image, in order; neighbours of one size go through together."""
-    for _, same in groupby(images, key=lambda pair: pair[1].shape):
-        while batch := list(islice(same, BATCH)):
-            yield from predict_batch(saved, batch)
+    """One prediction for each image, in order; neighbours of one size go through together.
+
+    Of large images one at a time is in memory.
+    """
+    paths: list[Path] = []
+    batch: list[Tensor] = []
+    for path, image in images:
+        if batch and image.shape != batch[0].shape:
+            yield from predict_batch(saved, paths, batch)
+        paths.append(path)
+        batch.append(image)
+        if len(batch) == BATCH or (len(batch) + 1) * image[0].numel() > BATCH_PIXELS:
+            del image
+            yield from predict_batch(saved, paths, batch)
+    if batch:
+        yield from predict_batch(saved, paths, batch)
 
 
-def predict_batch(saved: SavedNetwork, batch: Sequence[tuple[Path, Tensor]]) -> Iterator[Prediction]:
+def predict_batch(saved: SavedNetwork, paths: list[Path], batch: list[Tensor]) -> list[Prediction]:
+    """What the network says about some images (C, H, W) of one size; both lists are then empty."""
     import torch
 
+    from scalechannels.data.image_files import written
+
+    named_by = [written(path) for path in paths]
     device = next(saved.network.parameters()).device
-    images = torch.stack([image for _, image in batch]).to(device)  # (B, C, H, W)
+    # One large image needs no copy.
+    images = (batch[0][None] if len(batch) == 1 else torch.stack(batch)).to(device)  # (B, C, H, W)
+    paths.clear()
+    batch.clear()
     try:
         with torch.inference_mode():
             said = saved.network.explain(images)
     except ValueError as error:
-        raise ValueError(f"'{batch[0][0]}' cannot be used: {error}") from error
+        raise ValueError(f"'{named_by[0]}' cannot be used: {error}") from error
     wrong = (~said.logits.isfinite()).any(1)  # (B,)
     if wrong.any():
-        raise ValueError(f"'{batch[int(wrong.int().argmax())][0]}': the network's answer is not finite")
+        raise ValueError(f"'{named_by[int(wrong.int().argmax())]}': the network's answer is not finite")
     shares = said.contributions  # (B, S), or None without channels
     probabilities, labels = said.logits.softmax(1).max(1)
-    for index, (path, _) in enumerate(batch):
+    predictions = []
+    for index, path in enumerate(named_by):
         label = int(labels[index])
         named = saved.names[label] if saved.names is not None else str(label)
         scale = at_edge = contributions = None
@@ -183,7 +220,10 @@ def predict_batch(saved: SavedNetwork, batch: Sequence[tuple[Path, Tensor]]) -> 
             # A single channel has no range that could be widened.
             scale, at_edge = saved.scales[strongest], last > 0 and strongest in (0, last)
             contributions = shares[index].tolist()
-        yield Prediction(str(path), named, float(probabilities[index]), scale, at_edge, contributions)
+        predictions.append(
+            Prediction(path, named, float(probabilities[index]), scale, at_edge, contributions)
+        )
+    return predictions
 
 
 def remarks(

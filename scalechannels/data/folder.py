@@ -9,6 +9,7 @@ training starts. What is read of each file: see `pictures`.
 from __future__ import annotations
 
 import hashlib
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,21 +19,20 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from scalechannels.data.image_set import require_one_of
-from scalechannels.data.pictures import (
-    MAX_PIXELS,
-    SUFFIXES,
-    Checked,
-    CutColoursWarning,
-    UnreadableImageError,
-    check_image,
-    image_files,
-    read,
+from scalechannels.data.decoding import MAX_PIXELS, UnreadableImageError
+from scalechannels.data.image_files import (
+    NAMED,
+    count,
+    find_images,
+    suffixes,
+    warn_of_left_out,
+    written,
 )
+from scalechannels.data.image_set import require_one_of
+from scalechannels.data.pictures import Checked, CutColoursWarning, check_image, read
 
 Colour = Literal["auto", "grey", "rgb"]
 
-NAMED = 5  # of many files that one warning is about
 SHOWN = 10  # of those that cannot be read, each with its reason
 
 
@@ -64,7 +64,8 @@ class ImageFolder:
         digest = hashlib.sha256()
         for path in self.paths:
             content = hashlib.sha256(path.read_bytes()).hexdigest()
-            digest.update(f"{path.relative_to(self.root).as_posix()}\n{content}\n".encode())
+            name = os.fsencode(path.relative_to(self.root).as_posix())  # which may not be UTF-8
+            digest.update(name + f"\n{content}\n".encode())
         return digest.hexdigest()[:16]
 
     def split(self, fraction: float, seed: int = 0) -> tuple[ImageFolder, ImageFolder]:
@@ -81,10 +82,10 @@ class ImageFolder:
                     f"class {name!r} has {len(members)} image; each class needs at least 2, one to train on "
                     "and one held out"
                 )
-            count = min(max(1, round(fraction * len(members))), len(members) - 1)
+            most = min(max(1, round(fraction * len(members))), len(members) - 1)
             order = torch.randperm(len(members), generator=generator).tolist()
-            first += [members[i] for i in order[:count]]
-            second += [members[i] for i in order[count:]]
+            first += [members[i] for i in order[:most]]
+            second += [members[i] for i in order[most:]]
         return self._subset(sorted(first)), self._subset(sorted(second))
 
     def _subset(self, indices: Sequence[int]) -> ImageFolder:
@@ -119,12 +120,22 @@ def image_folder(
     folders = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
     if len(folders) < 2:
         found = f"only {folders[0].name!r}" if folders else "images but no subfolders"
-        found = found if folders or image_files(root) else "none"
+        found = found if folders or find_images(root).images else "none"
         raise ValueError(
             f"'{root}' needs a subfolder of images for each of two or more classes; it has {found}"
         )
+    for folder in folders:
+        if written(folder.name) != folder.name:
+            raise ValueError(
+                f"the name of the class '{written(folder.name)}' in '{root}' is not UTF-8, and a network "
+                "cannot be saved with it; rename that folder"
+            )
 
-    listed = [(path, label) for label, folder in enumerate(folders) for path in image_files(folder)]
+    below = [find_images(folder) for folder in folders]
+    listed = [(path, label) for label, found in enumerate(below) for path in found.images]
+    if decode:
+        astray = find_images(root, deep=False)  # in no class, whatever they are
+        warn_of_left_out(root, [*astray.images, *astray.left_out, *(p for f in below for p in f.left_out)])
     checked: dict[Path, Checked] = {}
     skipped: list[tuple[Path, str]] = []
     for path, _ in listed if decode else ():
@@ -133,9 +144,11 @@ def image_folder(
         except UnreadableImageError as error:
             skipped.append((path, str(error)))
     if skipped:
-        names = "\n".join(f"  {path.relative_to(root)}: {reason}" for path, reason in skipped[:SHOWN])
+        names = "\n".join(
+            f"  {written(path.relative_to(root))}: {reason}" for path, reason in skipped[:SHOWN]
+        )
         names += f"\n  and {len(skipped) - SHOWN} more" if len(skipped) > SHOWN else ""
-        files = _files(skipped)
+        files = count(skipped)
         if not skip_corrupt:
             raise CorruptImagesError(
                 f"{files} in '{root}' cannot be read:\n{names}\nFix or remove what is listed, or "
@@ -143,10 +156,10 @@ def image_folder(
             )
         warnings.warn(f"{files} in '{root}' left out:\n{names}", stacklevel=2)
     if cut := [path for path, found in checked.items() if found.cut]:
-        names = ", ".join(str(path.relative_to(root)) for path in cut[:NAMED])
+        names = ", ".join(written(path.relative_to(root)) for path in cut[:NAMED])
         more = f" and {len(cut) - NAMED} more" if len(cut) > NAMED else ""
         warnings.warn(
-            f"{_files(cut)} in '{root}' have 16 bits a colour and are read with 8, as Pillow reads no "
+            f"{count(cut)} in '{root}' have 16 bits a colour and are read with 8, as Pillow reads no "
             f"more (16 bits of grey are kept): {names}{more}",
             CutColoursWarning,
             stacklevel=2,
@@ -156,7 +169,7 @@ def image_folder(
     if empty := [folder.name for label, folder in enumerate(folders) if label not in labels]:
         raise ValueError(
             f"'{root}' holds no readable images of class {', '.join(map(repr, empty))}; accepted are "
-            f"{', '.join(SUFFIXES)}"
+            f"{', '.join(suffixes())}"
         )
     return ImageFolder(
         root,
@@ -168,7 +181,3 @@ def image_folder(
         sizes=tuple((found.height, found.width) for found in checked.values()),
         max_pixels=max_pixels,
     )
-
-
-def _files(found: Sequence[object]) -> str:
-    return "1 file" if len(found) == 1 else f"{len(found)} files"

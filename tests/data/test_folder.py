@@ -11,7 +11,8 @@ from PIL import Image
 
 from scalechannels.commands.predict import image_paths
 from scalechannels.data.folder import CorruptImagesError, image_folder
-from scalechannels.data.pictures import SUFFIXES, CutColoursWarning, UnreadableImageError, read_image
+from scalechannels.data.image_files import suffixes
+from scalechannels.data.pictures import CutColoursWarning, UnreadableImageError, read_image
 
 
 @pytest.fixture
@@ -85,12 +86,15 @@ def test_grey_only_if_all_are_grey_or_by_choice(tmp_path: Path) -> None:
 
 
 def test_every_kind_of_file_is_found_by_training_and_by_prediction_alike(tmp_path: Path) -> None:
-    assert {".bmp", ".gif", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp"} <= set(SUFFIXES)
+    assert {".bmp", ".gif", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp"} <= set(suffixes())
+    assert {".jp2", ".jfif", ".ppm"} <= set(suffixes())  # and .avif with a Pillow that has it
     for name in ("a", "b"):
-        for suffix in (*SUFFIXES, ".BMP"):
-            save(tmp_path / name / f"of{suffix[1:]}{suffix}", Image.new("RGB", (4, 5), (0, 255, 0)))
+        for suffix in (*suffixes(), ".BMP"):
+            kind = {".pgm": "PPM", ".pbm": "PPM", ".pnm": "PPM"}.get(suffix)  # Pillow would write grey
+            green = Image.new("RGB", (4, 5), (0, 255, 0))
+            save(tmp_path / name / f"of{suffix[1:]}{suffix}", green, **({"format": kind} if kind else {}))
     images = image_folder(tmp_path)
-    assert len(images) == 2 * (len(SUFFIXES) + 1)
+    assert len(images) == 2 * (len(suffixes()) + 1)
     assert list(images.paths) == image_paths([tmp_path])
     for index in range(len(images)):
         assert torch.allclose(images[index][0].mean((1, 2)), torch.tensor([0.0, 1.0, 0.0]), atol=0.01)
