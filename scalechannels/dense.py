@@ -25,9 +25,10 @@ from scalechannels.backbones.inference import evaluating, stated
 from scalechannels.backbones.paper import require_counts
 from scalechannels.backbones.sliding import Convolutional, convolutional
 from scalechannels.network import ScaleChannelNetwork
-from scalechannels.sampling import require_images, sample
+from scalechannels.sampling import most_digits, require_images, sample
 from scalechannels.scales import ScaleGrid
 
+CPU = torch.device("cpu")
 TILE = 1024
 """Pixels along a tile of the image: what is held of all channels at once."""
 PLACES = 96
@@ -41,7 +42,7 @@ class DenseMap(NamedTuple):
 
     logits: Tensor  # (B, K, h, w), pooled over scale
     scales: Tensor  # (B, h, w): σ of the channel that contributes most to the winning class
-    rows: Tensor  # (h,) float64, in pixel-centre coordinates
+    rows: Tensor  # (h,) float64 (see `most_digits`), in pixel-centre coordinates
     columns: Tensor  # (w,)
 
 
@@ -59,8 +60,8 @@ class Span:
         """How many points; of an exported graph, which has free sizes, no plain number, so no __len__."""
         return self.last - self.first
 
-    def positions(self, device: torch.device | str | None = None) -> Tensor:
-        steps = torch.arange(self.first, self.last, dtype=torch.float64, device=device)
+    def positions(self, device: torch.device = CPU) -> Tensor:
+        steps = torch.arange(self.first, self.last, dtype=most_digits(device), device=device)
         return self.centre + self.step * steps
 
     def over(self, low: float, high: float) -> Span:
@@ -93,7 +94,7 @@ class ChannelMap(NamedTuple):
     columns: Span
 
     def at(self, rows: Tensor, columns: Tensor) -> Tensor:
-        """Bilinear interpolation at the product of two axes of positions, float64: (h', w', K)."""
+        """Bilinear interpolation at the product of two axes of positions: (h', w', K)."""
         maps = self.logits
         axes = (self.rows, rows, (-1, 1, 1)), (self.columns, columns, (-1, 1))
         for dimension, (span, positions, shape) in enumerate(axes):
@@ -149,7 +150,7 @@ class DenseNetwork(nn.Module):
         """Pooled logits and selected scales of images (B, C, H, W) of any H and W."""
         require_images(images, stated(self.network.backbone, "channels"))
         rows, columns = (
-            torch.arange(0, side, self.step, dtype=torch.float64, device=images.device)
+            torch.arange(0, side, self.step, dtype=most_digits(images.device), device=images.device)
             for side in images.shape[2:]
         )
         with evaluating(self.network):
@@ -224,7 +225,7 @@ class DenseNetwork(nn.Module):
         axes = []
         for span in (rows, columns):
             count = self.stride * (span.count - 1) + n
-            steps = torch.arange(count, dtype=torch.float64, device=image.device)
+            steps = torch.arange(count, dtype=most_digits(image.device), device=image.device)
             first = self.stride * span.first - (n - 1) / 2  # of the first window, in samples from the centre
             axes.append(span.centre + sigma * (first + steps))
         half_width = max(1.0, sigma) if foveate.antialias else 1.0

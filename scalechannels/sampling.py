@@ -14,6 +14,8 @@ Beyond the image (`inside`): its nearest border pixel, the image mirrored, or a 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import reduce
 from typing import Any, Literal, get_args
 
@@ -26,6 +28,8 @@ from scalechannels.scales import ScaleGrid
 Outside = Literal["border", "reflect", "constant"]
 PADDING = {"border": "border", "reflect": "reflection", "constant": "border"}
 """What `grid_sample` calls it, where it knows it; a constant has one ring around the image, which goes on."""
+WITHOUT_FLOAT64 = ("mps",)
+"""Devices that have no float64: Apple's GPUs."""
 
 
 class Foveate(nn.Module):
@@ -72,12 +76,14 @@ class Foveate(nn.Module):
             raise ValueError(f"blur must be None or positive, in squared window pixels; got {blur!r}")
         self.grid, self.window, self.outside, self.fill = grid, window, outside, fill
         self.antialias, self.blur = antialias, blur
-        self.register_buffer("spacing", _spacing(grid), persistent=False)
+        self.register_buffer("spacing", _spacing(grid, torch.empty(0).device), persistent=False)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Foveate:
         """Follow the module to another device, but never to fewer digits: coordinates must stay exact."""
+        device = fn(self.spacing.new_empty(0, dtype=torch.float32)).device
+        self._buffers["spacing"] = None  # made again, not moved: the device may not have its type
         super()._apply(fn, recurse)
-        self.spacing = _spacing(self.grid, self.spacing.device)
+        self.spacing = _spacing(self.grid, device)
         return self
 
     def forward(self, images: Tensor, centres: Tensor | None = None) -> Tensor:
@@ -111,7 +117,8 @@ class Foveate(nn.Module):
             exact = exact[:, :, down, across]  # what windows reach
         spacing = self.spacing[channels]
         axes = [_Axis(exact, spacing, axis, length, centres) for axis, length in enumerate(size)]
-        with torch.autocast(images.device.type, enabled=False):
+        # There is no autocast for meta tensors.
+        with nullcontext() if images.is_meta else torch.autocast(images.device.type, enabled=False):
             if weighted:
                 return _weighted(exact, axes, grid, self).to(dtype)
             return _bilinear(exact, axes, self.outside).to(dtype)
@@ -134,6 +141,10 @@ def resample(
 
 def require_images(images: Tensor, channels: int | None = None) -> None:
     """A clear error unless images are a non-empty floating (B, C, H, W), with C = channels if given."""
+    if torch.jit.is_tracing():
+        raise TypeError(
+            "torch.jit.trace would keep the size of its example: use torch.export, or scalechannels export"
+        )
     if not isinstance(images, Tensor):
         raise TypeError(f"images must be a torch.Tensor (B, C, H, W); got {type(images).__name__}")
     if images.ndim != 4:
@@ -147,8 +158,13 @@ def require_images(images: Tensor, channels: int | None = None) -> None:
         raise ValueError(f"this network takes {takes} images; got {got} images")
 
 
-def _spacing(grid: ScaleGrid, device: torch.device | None = None) -> Tensor:
-    return torch.tensor(grid.factors, dtype=torch.float64, device=device)  # (S,)
+def most_digits(device: torch.device) -> torch.dtype:
+    """The type of positions, float64, or float32 on a device that has no other."""
+    return torch.float32 if device.type in WITHOUT_FLOAT64 else torch.float64
+
+
+def _spacing(grid: ScaleGrid, device: torch.device) -> Tensor:
+    return torch.tensor(grid.factors, dtype=most_digits(device), device=device)  # (S,)
 
 
 class _Axis:
@@ -194,7 +210,7 @@ def _weighted(images: Tensor, axes: list[_Axis], grid: ScaleGrid, foveate: Fovea
     if len(rows) > 1:
         return torch.einsum("bshy,bcyx,bswx->bschw", rows, images, columns)
     parts = []
-    for channels, widest in _parts(axes[0]):
+    for channels, widest in _parts(axes[0], grid.factors):
         down, across = (
             slice(None) if widest is None else _reached(axis.size, axis.length, widest, foveate.blur)
             for axis in axes
@@ -204,16 +220,15 @@ def _weighted(images: Tensor, axes: list[_Axis], grid: ScaleGrid, foveate: Fovea
     return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
 
-def _parts(axis: _Axis) -> list[tuple[slice, float | None]]:
+def _parts(axis: _Axis, factors: Sequence[float]) -> list[tuple[slice, float | None]]:
     """Neighbouring channels that are multiplied together, each part with the largest σ in it.
 
     A channel of small σ reaches a small part of the image, and dense weights would multiply the rest by zero.
-    None: any pixel may be reached, or the scales are known to a graph or a GPU alone, which has no need.
+    None: any pixel may be reached, or it is for a graph or a GPU, which has no need.
     """
     on_cpu = axis.spacing.device.type == "cpu" and not torch.compiler.is_compiling()
     if not on_cpu or not axis.centred:
         return [(slice(None), None)]
-    factors = axis.spacing[:, 0].tolist()
     octaves: list[list[int]] = []  # the channels of each; alone, more calls would cost what they save
     for channel, sigma in enumerate(factors):
         if octaves and sigma / factors[octaves[-1][0]] < 1.999:
@@ -250,6 +265,7 @@ def _weights(axis: _Axis, grid: ScaleGrid, foveate: Foveate) -> Tensor:
     missing = (foveate.blur - blurred).clamp_min(0)
     from scalechannels.scale_space import discrete_gaussian_kernels
 
+    missing = missing.to(most_digits(missing.device))
     kernels = discrete_gaussian_kernels(missing.flatten(), margin).to(matrix)  # (b·S, 2·margin + 1)
     kernels = kernels.view(*missing.shape, -1)  # (b, S, 2·margin + 1)
     return torch.einsum("bsjxk,bsk->bsjx", matrix.unfold(2, 2 * margin + 1, 1), kernels)
@@ -267,7 +283,7 @@ def blur_margin(blur: float | None) -> int:
 def sample(
     image: Tensor, rows: Tensor, columns: Tensor, half_width: float, *, outside: Outside, fill: float
 ) -> Tensor:
-    """The image (C, H, W) at the product of two axes of positions, float64: (C, h, w).
+    """The image (C, H, W) at the product of two axes of positions (see `most_digits`): (C, h, w).
 
     Gathered pixel by pixel, which is made for many samples of a large image: coordinates keep their digits
     far from the first pixel, and the work grows with the samples, not with the image.

@@ -24,19 +24,20 @@ def discrete_gaussian_kernel(
         raise ValueError(f"variance must be finite and at least 0; got {variance}")
     enough = math.ceil(7 * math.sqrt(variance) + 4) if variance > 0 else 0
     radius = enough if radius is None else radius
-    wide = discrete_gaussian_kernels(torch.tensor([variance], dtype=torch.float64), max(radius, enough))[0]
+    exact = torch.tensor([variance], dtype=torch.float64, device="cpu")  # other devices may not have the type
+    wide = discrete_gaussian_kernels(exact, max(radius, enough))[0]
     middle = len(wide) // 2
     kernel = wide[middle - radius : middle + radius + 1]
     return (kernel / kernel.sum()).to(dtype)
 
 
 def discrete_gaussian_kernels(variances: Tensor, radius: int) -> Tensor:
-    """The kernels of several variances (S,) at once, all of one radius, in float64: (S, 2·radius + 1)."""
+    """The kernels of several variances (S,) at once, all of one radius, in their type: (S, 2·radius + 1)."""
     points = 4 * radius + 16
-    kind: dict[str, Any] = {"dtype": torch.float64, "device": variances.device}
+    kind: dict[str, Any] = {"dtype": variances.dtype, "device": variances.device}
     theta = torch.arange(points, **kind) * (2 * math.pi / points)
     n = torch.arange(-radius, radius + 1, **kind)
-    spectrum = torch.exp(variances.double()[:, None] * (torch.cos(theta) - 1))  # (S, points)
+    spectrum = torch.exp(variances[:, None] * (torch.cos(theta) - 1))  # (S, points)
     kernels = (spectrum @ torch.cos(theta[:, None] * n) / points).clamp_min(0)
     return kernels / kernels.sum(1, keepdim=True)
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, overload
 if TYPE_CHECKING:
     from torch import Tensor
 
+MOST = 1024
+"""Scales of a grid: the paper's have 17, and each costs as much as a network of its own."""
 QUARTER_OCTAVE = 2**0.25
 """The paper's dense sampling ratio 2^(1/4)."""
 
@@ -38,16 +40,19 @@ class ScaleGrid(Sequence[float]):
             raise ValueError(f"minimum must not exceed maximum; got {minimum:g} > {maximum:g}")
         if not 1 < step < math.inf:
             raise ValueError(f"ratio, of neighbouring scales, must exceed 1 and be finite; got {ratio}")
-        exact = math.log(maximum / minimum) / math.log(step)
+        span = maximum / minimum
+        if span == math.inf:
+            raise ValueError(f"scales must not lie so far apart; got {minimum:g} to {maximum:g}")
+        exact = math.log(span) / math.log(step)
+        _require_count(exact + 1)
         steps = round(exact)
         if abs(exact - steps) > 1e-6:
-            below, above = (minimum * step**k for k in (math.floor(exact), math.ceil(exact)))
+            below, above = (minimum * _power(step, k) for k in (math.floor(exact), math.ceil(exact)))
             raise ValueError(
                 f"the largest scale, {maximum:.10g}, is not the smallest, {minimum:g}, times a whole power "
                 f"of the ratio {step:g}; take {below:.10g} or {above:.10g} as the largest"
             )
         # A power of the whole span, not a running product: both ends and a 1 in between are exact.
-        span = maximum / minimum
         factors = tuple(minimum * span ** (k / max(steps, 1)) for k in range(steps + 1))
         object.__setattr__(self, "factors", factors)
 
@@ -58,6 +63,7 @@ class ScaleGrid(Sequence[float]):
             raise ValueError("a grid needs at least one scale")
         if not all(_is_scale(factor) for factor in factors):
             raise ValueError(f"scales must be positive and finite; got {factors}")
+        _require_count(len(factors))
         numbers = tuple(_number(factor) for factor in factors)
         if any(low >= high for low, high in pairwise(numbers)):
             raise ValueError(f"scales must be strictly ascending; got {factors}")
@@ -93,9 +99,11 @@ class ScaleGrid(Sequence[float]):
                 f"window must be >= 1, margin whole and >= 0, ratio > 1; got {window}, {margin} and {ratio}"
             )
         slack = 1e-9  # a size that lies on the grid must not gain a channel by rounding
-        first = min(0, math.floor(math.log(low / own, step) + slack)) - int(more)
-        last = max(0, math.ceil(math.log(high / own, step) - slack)) + int(more)
-        return cls.of(*(own / side * step**k for k in range(first, last + 1)))
+        below, above = ((math.log(size) - math.log(own)) / math.log(step) for size in (low, high))
+        _require_count(max(above, 0) - min(below, 0) + 2 * more)
+        first = min(0, math.floor(below + slack)) - int(more)
+        last = max(0, math.ceil(above - slack)) + int(more)
+        return cls.of(*(own / side * _power(step, k) for k in range(first, last + 1)))
 
     @property
     def minimum(self) -> float:
@@ -130,6 +138,20 @@ class ScaleGrid(Sequence[float]):
 
     def __repr__(self) -> str:
         return f"ScaleGrid.of({', '.join(f'{factor:.6g}' for factor in self.factors)})"
+
+
+def _power(ratio: float, steps: int) -> float:
+    try:
+        return ratio**steps
+    except OverflowError:
+        return math.inf
+
+
+def _require_count(scales: float) -> None:
+    if scales > MOST:
+        raise ValueError(
+            f"a grid may have {MOST} scales; got {scales:.3g}: choose a narrower range or a larger ratio"
+        )
 
 
 def _is_scale(value: object) -> bool:

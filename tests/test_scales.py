@@ -191,3 +191,20 @@ def test_the_nearest_maxima_that_an_error_names_are_accepted() -> None:
         ScaleGrid(0.5, 90.5097, ratio=2**0.25)
     named = re.findall(r"[\d.]+", str(caught.value).split("take")[1])
     assert [len(ScaleGrid(0.5, float(maximum), ratio=2**0.25)) for maximum in named] == [31, 32]
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: ScaleGrid(1, 2, ratio=1 + 1e-12), "may have 1024 scales; got"),
+        (lambda: ScaleGrid(1e-300, 1e300, ratio=2), "so far apart; got 1e-300 to 1e\\+300"),
+        (lambda: ScaleGrid(1, 1e300, ratio=1e200), "take 1e\\+200 or inf"),
+        (lambda: ScaleGrid.of(*range(1, 2000)), "may have 1024 scales; got 2e\\+03"),
+        (lambda: ScaleGrid.from_sizes(28, (1e-300, 1e300)), "may have 1024 scales; got"),
+        (lambda: ScaleGrid.from_sizes(28, (14, 112), margin=10**9), "may have 1024 scales; got 2e\\+09"),
+        (lambda: ScaleGrid.from_sizes(28, (28, 28), ratio=1e300), "positive and finite"),
+    ],
+)
+def test_absurd_grids_are_refused_before_they_are_made(make, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        make()

@@ -56,7 +56,7 @@ class Backbone(nn.Module):
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
 
-def stated(backbone: nn.Module, name: Literal["channels", "window"]) -> int | None:
+def stated(backbone: nn.Module, name: Literal["channels", "classes", "window"]) -> int | None:
     """What a backbone of this library says of itself, where it does.
 
     Of a user's own nothing is believed: there `channels` may be a hidden width, `window` one of attention.
@@ -127,7 +127,24 @@ def logits_of(module: nn.Module, windows: Tensor) -> Tensor:
             )
         return logits
 
-    return in_pieces(checked, windows, None, windows[0].numel(), training=binds_images(module))
+    try:
+        return in_pieces(checked, windows, None, windows[0].numel(), training=binds_images(module))
+    except RuntimeError as error:
+        require_same_type(module, windows, error)
+        raise
+
+
+def require_same_type(backbone: nn.Module, images: Tensor, error: RuntimeError) -> None:
+    """A clear error in place of this one where images and weights are of different types.
+
+    Only where it failed: autocast, or a backbone of a user's own, may well take both.
+    """
+    weights = next(backbone.parameters(), images)
+    if weights.dtype != images.dtype:
+        raise TypeError(
+            f"the images are {images.dtype}, the backbone's weights {weights.dtype}: convert with "
+            f"images.to({weights.dtype}) or network.to({images.dtype}). It said: {error}"
+        ) from error
 
 
 def in_pieces(
@@ -161,7 +178,8 @@ def fold(blocks: nn.Sequential) -> Callable[[Tensor], Tensor]:
     hold. Law: equal to the blocks as they are, up to rounding: a block that was changed (see `foldable`) is
     called, not folded. Limit: later changes of the weights are not seen.
     """
-    if type(blocks) is not nn.Sequential or not untouched(blocks):
+    compiling = torch.compiler.is_dynamo_compiling()  # which makes no weights, and folds by itself
+    if compiling or type(blocks) is not nn.Sequential or not untouched(blocks):
         return blocks
     steps = [_folded(block) if foldable(block) else block for block in blocks]
     return lambda maps: reduce(lambda found, step: step(found), steps, maps)

@@ -30,7 +30,8 @@ class LibraryBackbone(Backbone):
     weights    None: fresh ones, as the paper advises. "pretrained": the library's, fetched by it
     mean, std  subtracted and divided by first: ImageNet's by default, for 3 channels
 
-    Law: what `save_pretrained` writes of a network around it comes back without a download.
+    Law: what `save_pretrained` writes of a network around it comes back without a download. A config that
+    would need one, for weights or for a name of timm's such as "hf-hub:…", is refused when it is loaded.
     Limit: the library has to be installed then as well. The paper trained its channels from scratch: with
     pretrained ones it saw considerably worse generalisation over large ranges of scale.
     """
@@ -97,10 +98,10 @@ class LibraryBackbone(Backbone):
 
 def _torchvision_model(name: str, classes: int, channels: int, pretrained: bool) -> nn.Module:
     models = import_library("torchvision").models
-    try:
-        model = models.get_model(name, weights=None, num_classes=classes)
-    except ValueError as error:
-        raise ValueError(f"torchvision has no model {name!r}: {error}") from error
+    # Those that segment or detect are no backbones, and fetch weights of their own without being asked.
+    if name not in models.list_models(module=models):
+        raise ValueError(f"torchvision has no model {name!r} that classifies images")
+    model = models.get_model(name, weights=None, num_classes=classes)
     if pretrained:
         state = models.get_model_weights(name).DEFAULT.get_state_dict(progress=False)
         own = model.state_dict()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -35,6 +36,8 @@ NEAR = 0.75
 """Octaves between the scale that a blob suggests and the channels that look at it."""
 ROUNDS = 3
 """How often a window may move towards its object."""
+MOST = 10_000
+"""Peaks that are told apart: their boxes are compared with one another, which takes seconds then."""
 HOPELESS = -8.0
 """Log-odds below which a point of interest is not followed."""
 
@@ -101,13 +104,28 @@ class Detector:
 
     @torch.no_grad()
     def peaks(self, image: Tensor) -> Peaks:
-        """Every peak above the threshold, tile by tile; those of one object are not yet brought together."""
+        """Every peak above the threshold, tile by tile; those of one object are not yet brought together.
+
+        Limit: of more than `MOST` the best ones, with a warning.
+        """
         self.dense.require_image(image)
         tile = self.dense.tile
         rows, columns = (
             [(first, min(first + tile, side)) for first in range(0, side, tile)] for side in image.shape[1:]
         )
-        return _together([self._peaks_of_tile(image, *place) for place in product(rows, columns)])
+        kept: list[Peaks] = []
+        count = 0
+        for place in product(rows, columns):
+            found = self._peaks_of_tile(image, *place)
+            count += len(found.sigmas)
+            kept = [self._best(_together([*kept, found]))]
+        if count > MOST:
+            warnings.warn(
+                f"{count:,} places may hold an object at the threshold {self.threshold:g}; only the best "
+                f"{MOST:,} are looked at: raise the threshold",
+                stacklevel=2,
+            )
+        return kept[0]
 
     @torch.no_grad()
     def at_interest_points(self, image: Tensor, *, threshold: float = 0.2) -> list[Detection]:
@@ -127,13 +145,19 @@ class Detector:
         )
         if len(points.sigmas) == 0:
             return []
-        octaves = torch.tensor(grid.factors, device=points.sigmas.device).double().log2()  # (S,)
+        octaves = torch.tensor(grid.factors, device=points.sigmas.device).to(points.sigmas).log2()  # (S,)
         near = ((points.sigmas / (BLOB * n)).log2()[:, None] - octaves).abs() <= NEAR  # (N, S)
         point, channel = near.nonzero().unbind(1)
         centres = points.centres[point]
         logits = self._look(image, centres, channel)
         peaks = Peaks(centres, octaves.exp2()[channel], channel, logits)
         return self._detections(self._climb(image, self._best_of_each(peaks, point)))
+
+    def _best(self, peaks: Peaks) -> Peaks:
+        """The best `MOST` of the peaks."""
+        if len(peaks.sigmas) <= MOST:
+            return peaks
+        return peaks.at(self._objectness(peaks.logits).argsort(descending=True, stable=True)[:MOST])
 
     def _require_background(self, classes: int) -> None:
         if self.background is not None and self.background >= classes:
@@ -177,14 +201,14 @@ class Detector:
             places = [(row + by, column) if axis == 0 else (row, column + by) for by in (-1, 1)]
             low, high = (score[r.clamp(0, len(rows) - 1), c.clamp(0, len(columns) - 1)] for r, c in places)
             edge = (at == 0) | (at == span.count - 1)
-            offset = torch.where(edge, 0.0, parabola(low, here, high)).double()
+            offset = torch.where(edge, 0.0, parabola(low, here, high)).to(rows)
             centre.append(span.positions(device)[at] + span.step * offset)
         octave = torch.zeros_like(here)
         if len(beside) == 2:
             octave = parabola(beside[0][0][kept], here, beside[1][0][kept])
         grid = self.network.grid
         ratio = grid[min(index + 1, len(grid) - 1)] / grid[max(index - 1, 0)]
-        sigma = grid[index] * (ratio**0.5) ** octave.double()
+        sigma = grid[index] * (ratio**0.5) ** octave.to(rows)
         channel = torch.full_like(row, index)
         return Peaks(torch.stack(centre, 1), sigma, channel, own.logits[row, column])
 
@@ -193,12 +217,14 @@ class Detector:
         network, n, said = self.network, self.network.foveate.window, []
         with evaluating(network):
             backbone = for_inference(network.backbone)
+            kind = next(network.parameters(), image).dtype  # half precision is the network's own
             for channel in channels.unique().tolist():
                 own = slice(channel, channel + 1)
 
                 def piece(at: Tensor, _: Tensor | None, own: slice = own) -> Tensor:
                     images = image.expand(len(at), -1, -1, -1)
-                    return backbone(network.foveate.sampled(images, (n, n), own, at)[:, 0])
+                    windows = network.foveate.sampled(images, (n, n), own, at)[:, 0]
+                    return backbone(windows.to(kind)).to(windows.dtype)
 
                 said.append(in_pieces(piece, centres[channels == channel], None, image.shape[0] * n * n))
         return torch.cat(said)[channels.argsort(stable=True).argsort()]  # in the order of the windows again
@@ -208,7 +234,7 @@ class Detector:
         device = peaks.sigmas.device
         steps = [(r, c, 0) for r in (-1, 0, 1) for c in (-1, 0, 1)] + [(0, 0, -1), (0, 0, 1)]
         moves = torch.tensor(steps, device=device)  # (11, 3)
-        grid = torch.tensor(self.network.grid.factors, dtype=torch.float64, device=device)
+        grid = torch.tensor(self.network.grid.factors, dtype=peaks.sigmas.dtype, device=device)
         peaks = peaks.at(self._objectness(peaks.logits) > HOPELESS)
         for _ in range(ROUNDS):
             if len(peaks.sigmas) == 0:
@@ -257,7 +283,7 @@ class Detector:
     def _detections(self, peaks: Peaks) -> list[Detection]:
         labels = self._classes(peaks.logits).argmax(-1)
         scores = self._objectness(peaks.logits)
-        certain = peaks.logits.double().softmax(-1).gather(-1, labels[:, None])[:, 0]
+        certain = peaks.logits.to(peaks.sigmas).softmax(-1).gather(-1, labels[:, None])[:, 0]
         half = self.network.foveate.window * peaks.sigmas[:, None] / 2
         corners = peaks.centres.flip(1)  # x and y
         boxes = torch.cat((corners - half, corners + half), 1)

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from scalechannels.sampling import require_images
+from scalechannels.sampling import most_digits, require_images
 from scalechannels.scale_space import discrete_gaussian_kernel, smooth
 
 LEVELS = 4  # scales in an octave
@@ -25,8 +25,8 @@ FEWEST = 8  # pixels along the shorter side below which no further octave is loo
 class InterestPoints(NamedTuple):
     """Blobs, the strongest first."""
 
-    centres: Tensor  # (N, 2) float64, rows and columns in pixel-centre coordinates
-    sigmas: Tensor  # (N,) float64, standard deviations in pixels
+    centres: Tensor  # (N, 2) float64 (see `most_digits`), rows and columns in pixel-centre coordinates
+    sigmas: Tensor  # (N,), standard deviations in pixels
     strengths: Tensor  # (N,) the scale-normalised Laplacian there
 
 
@@ -64,7 +64,7 @@ def interest_points(
         # The next octave starts one doubling later, at every second pixel of the level with twice the blur.
         picture, inner, spacing = levels[LEVELS][:, ::2, ::2], sigmas[LEVELS] ** 2 / 4, spacing * 2
         base = sigmas[LEVELS] / 2
-    points = torch.cat(found) if found else image.new_empty(0, 4, dtype=torch.float64)
+    points = torch.cat(found) if found else image.new_empty(0, 4, dtype=most_digits(image.device))
     points = points[(points[:, 2] >= smallest) & (points[:, 2] <= largest)]
     points = points[points[:, 3].argsort(descending=True, stable=True)]
     return InterestPoints(points[:, :2], points[:, 2], points[:, 3])
@@ -99,22 +99,22 @@ def _second(levels: Tensor, axis: int) -> Tensor:
 
 
 def _peaks(levels: Tensor, sigmas: Tensor, threshold: float) -> Tensor:
-    """Maxima over position and scale of one octave: (N, 4) of row, column, σ and strength, float64."""
-    values = normalised(levels, sigmas)
+    """Maxima over position and scale of one octave: (N, 4) of row, column, σ and strength."""
+    values, kind = normalised(levels, sigmas), most_digits(levels.device)
     inside = values[1:-1]  # (LEVELS, H, W): those with a finer and a coarser neighbour
     around = _highest_around(values)
     level, row, column = ((inside >= around) & (inside > threshold)).nonzero().unbind(1)
     level = level + 1
-    here = values[level, row, column].double()
+    here = values[level, row, column].to(kind)
     height, width = values.shape[1:]
     finer, coarser = values[level - 1, row, column], values[level + 1, row, column]
     above, below = (values[level, (row + by).clamp(0, height - 1), column] for by in (-1, 1))
     left, right = (values[level, row, (column + by).clamp(0, width - 1)] for by in (-1, 1))
     offsets = [
-        parabola(low.double(), here, high.double())
+        parabola(low.to(kind), here, high.to(kind))
         for low, high in ((finer, coarser), (above, below), (left, right))
     ]
-    sigma = sigmas.double()[0] * 2 ** ((level + offsets[0]) / LEVELS)
+    sigma = sigmas[0].to(here) * 2 ** ((level + offsets[0]) / LEVELS)
     return torch.stack((row + offsets[1], column + offsets[2], sigma, here), 1)
 
 

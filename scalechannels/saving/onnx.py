@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from scalechannels import __version__
 from scalechannels.backbones.inference import colours, stated
 from scalechannels.dense import DenseNetwork
-from scalechannels.files import atomic_path
+from scalechannels.files import atomic_path, require_writable
 
 OPSET = 20
 TOLERANCE = 1e-4
@@ -95,8 +95,7 @@ def export_onnx(
     target = Path(path)
     if target.suffix.lower() != ".onnx":
         raise ValueError(f"the name of the file must end in .onnx; got '{path}'")
-    if target.is_dir():
-        raise IsADirectoryError(f"'{path}' is a folder; give the name of a file")
+    require_writable(target)
     if not values[0] < values[1]:
         raise ValueError(f"values must be (least, greatest); got {values}")
     if isinstance(reduce, bool) or not isinstance(reduce, int) or reduce < 1:

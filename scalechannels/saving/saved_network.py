@@ -29,6 +29,7 @@ import torch
 from torch import nn
 from typing_extensions import Self
 
+from scalechannels.backbones.inference import stated
 from scalechannels.pooling import POOLS
 from scalechannels.scales import ScaleGrid
 
@@ -41,6 +42,8 @@ CONFIG, WEIGHTS, DETECTOR = "config.json", "model.safetensors", "detector.json"
 RUN, RESULT = "config.toml", "result.json"
 SHIPPED = Path(__file__).parents[1] / "weights"
 """The networks that come with the package, each in a folder of its name."""
+LONGEST_FILE = 2**26
+"""Bytes of a file of options or results; those of thousands of epochs have some megabytes."""
 HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 HUB_OPTIONS = ("revision", "cache_dir", "force_download", "local_files_only", "token")
 NETWORKS = {"ScaleChannelNetwork": "network", "PlainNetwork": "plain"}
@@ -53,11 +56,19 @@ PARTS = {
 }
 """The parts that a config may name beside the poolings, and their modules."""
 
+
+def _is_name(given: Any) -> bool:
+    """Whether it can be the name of a class: text that a file can hold, or a number."""
+    if isinstance(given, str):
+        return not any("\ud800" <= character <= "\udfff" for character in given)
+    return isinstance(given, int | float)
+
+
 USAGE: dict[str, Callable[[Any], bool]] = {
-    "classes": lambda given: given is None or isinstance(given, list),
-    "background": lambda given: given is None or isinstance(given, int),
+    "classes": lambda given: given is None or (isinstance(given, list) and all(map(_is_name, given))),
+    "background": lambda given: given is None or (type(given) is int and given >= 0),
     "values": lambda given: given in ("digits", "unit"),
-    "reduce": lambda given: isinstance(given, int) and given >= 1,
+    "reduce": lambda given: type(given) is int and 1 <= given <= 2**20,
 }
 """What is needed to use a network, and what each may be; see `SavedNetwork`."""
 
@@ -98,7 +109,7 @@ class Network(
         return _rebuild(folder, options, cls).to(device)
 
     def _save_pretrained(self, save_directory: Path) -> None:
-        from scalechannels.files import atomic_path, write_text
+        from scalechannels.files import atomic_path, write_tensors, write_text
 
         # Copies: the file's format takes no two names for one tensor, which tied weights are.
         weights = {
@@ -108,7 +119,7 @@ class Network(
         if broken := not_finite(self):  # saved all the same, so that a failed training can be looked into
             warnings.warn(f"{broken} is not finite: this network cannot be used", stacklevel=2)
         with atomic_path(save_directory / WEIGHTS) as path:
-            safetensors.torch.save_file(weights, path, metadata={"format": "pt"})
+            write_tensors(path, weights, {"format": "pt"})
         config = {**describe(self), **({} if self.usage is None else {"usage": self.usage})}
         write_text(save_directory / CONFIG, json.dumps(config, indent=2) + "\n")
 
@@ -147,14 +158,14 @@ class SavedNetwork:
             raise ValueError(
                 f"'{folder / WEIGHTS}' cannot be used: {broken} is not finite; its training failed"
             )
-        data = _read(folder / RUN).get("data", {})
+        data = _data(folder)
         unsaid = {"classes": None, "background": None, "values": _values(network), "reduce": 1}
         return cls(
             folder,
             network,
             **(network.usage or unsaid),
-            sizes=tuple(data.get("sizes", (1.0,))) if is_run else None,
-            deployed=tuple(data["deploy_pixel_sizes"]) if "pixel_size" in data else None,
+            sizes=_numbers(folder, data, "sizes") or (1.0,) if is_run else None,
+            deployed=_numbers(folder, data, "deploy_pixel_sizes"),
         )
 
     @property
@@ -185,6 +196,13 @@ def _values(network: Any) -> str:
     return "digits" if getattr(network.backbone, "channels", 3) == 1 else "unit"
 
 
+def _logits(network: Any) -> int | None:
+    """K of a network whose parts are all of this library; None of others."""
+    if getattr(network, "head", None) is not None:
+        return None
+    return getattr(getattr(network, "pool", None), "outputs", None) or stated(network.backbone, "classes")
+
+
 def _usage(folder: Path, config: dict[str, Any], network: Any) -> dict[str, Any] | None:
     """How the network of a folder is used, as its config says it or, before it did, the files beside it."""
     source, usage = CONFIG, config.get("usage")
@@ -192,8 +210,9 @@ def _usage(folder: Path, config: dict[str, Any], network: Any) -> dict[str, Any]
         run, result, detector = (_read(folder / name) for name in (RUN, RESULT, DETECTOR))
         if not (run or result or detector):
             return None
-        data = run.get("data", {})
+        data = _data(folder)
         of_pictures = data.get("name") in ("cifar10", "folder")
+        source = RESULT
         usage = {
             "classes": result.get("classes"),
             "background": None,
@@ -206,9 +225,42 @@ def _usage(folder: Path, config: dict[str, Any], network: Any) -> dict[str, Any]
         raise ValueError(f"'{folder / source}' is damaged: it lacks {', '.join(lacking)}")
     for key, holds in USAGE.items():
         if not holds(usage[key]):
-            raise ValueError(f"'{folder / source}' is damaged: its {key} cannot be {usage[key]!r}")
+            raise ValueError(f"'{folder / source}' is damaged: its {key} cannot be {usage[key]!r:.80}")
     names = usage["classes"] and [str(name) for name in usage["classes"]]
+    count = _logits(network)
+    if count is not None:
+        background = usage["background"] is not None
+        if names is not None and len(names) + background != count:
+            raise ValueError(
+                f"'{folder / source}' is damaged: it names {len(names)} classes"
+                f"{' and a background' if background else ''}, but the network has {count}"
+            )
+        if background and usage["background"] >= count:
+            raise ValueError(
+                f"'{folder / source}' is damaged: its background must be one of the network's {count} "
+                f"classes, from 0 to {count - 1}; got {usage['background']}"
+            )
     return {**{key: usage[key] for key in USAGE}, "classes": names}
+
+
+def _data(folder: Path) -> dict[str, Any]:
+    """What a run's config says of its data; empty without a run."""
+    data = _read(folder / RUN).get("data", {})
+    if not isinstance(data, dict):
+        raise ValueError(f"'{folder / RUN}' is damaged: [data] must be a table; got {data!r:.80}")
+    return data
+
+
+def _numbers(folder: Path, data: dict[str, Any], key: str) -> tuple[float, ...] | None:
+    """A list of positive numbers of a run's data; None where there is none."""
+    given = data.get(key)
+    if given is None:
+        return None
+    if not (isinstance(given, list) and all(type(one) in (int, float) and 0 < one < 1e30 for one in given)):
+        raise ValueError(
+            f"'{folder / RUN}' is damaged: data.{key} must be positive numbers; got {given!r:.80}"
+        )
+    return tuple(given)
 
 
 def load(folder: str | os.PathLike[str], **parts: Any) -> Network:
@@ -271,11 +323,13 @@ def describe(part: Any) -> dict[str, Any]:
 
 def of_today(config: dict[str, Any]) -> dict[str, Any]:
     """The config as of today; in the first edition, looking everywhere was a class."""
-    if config["class"] != "SlidingWindowNetwork":
+    arguments = config.get("arguments")
+    if config["class"] != "SlidingWindowNetwork" or not isinstance(arguments, dict):
         return config
-    arguments = config["arguments"]
     pool = {"class": "MaxOverScales", "arguments": {}}
-    window = arguments["backbone"].get("arguments", {}).get("window", 28)
+    backbone: Any = arguments.get("backbone")
+    inside = backbone.get("arguments") if isinstance(backbone, dict) else None
+    window = inside.get("window", 28) if isinstance(inside, dict) else 28
     more = {"pool": pool, "window": window, "look": "everywhere"}
     return {"class": "ScaleChannelNetwork", "arguments": {**arguments, **more}}
 
@@ -284,11 +338,15 @@ def _read(path: Path) -> dict[str, Any]:
     """A JSON or TOML file; empty where there is none."""
     if not path.exists():
         return {}
+    if not path.is_file() or path.stat().st_size > LONGEST_FILE:
+        raise ValueError(f"'{path}' is damaged: it is not a file, or too large for one of options")
     try:
         if path.suffix == ".json":
             values = json.loads(path.read_bytes())
         else:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise ValueError(f"'{path}' is damaged: its tables are nested too deeply") from None
     except ValueError as error:
         raise ValueError(f"'{path}' is damaged: {error}") from error
     if not isinstance(values, dict):
@@ -314,8 +372,10 @@ def _rebuild(folder: Path, given: dict[str, Any], wanted: type[Any] | None = Non
     config = _read(path)
     if "class" not in config:
         raise ValueError(f"'{path}' does not describe a network of scalechannels: it names no class")
+    if not (isinstance(config["class"], str) and config["class"].isprintable()):
+        raise ValueError(f"'{path}' is damaged: its class must be text; got {config['class']!r:.80}")
     config = of_today(config)
-    name, arguments = config["class"], dict(config.get("arguments", {}))
+    name, arguments = config["class"], config.get("arguments", {})
     if wanted is None and name not in NETWORKS:
         raise ValueError(
             f"the class of the network in '{folder}' must be {' or '.join(NETWORKS)}; got '{name}'"
@@ -326,14 +386,33 @@ def _rebuild(folder: Path, given: dict[str, Any], wanted: type[Any] | None = Non
             f"'{folder}' holds a {name}, not a {network_class.__name__}; "
             "scalechannels.load finds the class by itself"
         )
+    ours = network_class is _class(name)
+    if ours:  # of a user's own class, only its constructor knows
+        from scalechannels.saving.accepted import require_arguments
+
+        try:
+            require_arguments(network_class, arguments, _class, given)
+        except ValueError as error:
+            raise ValueError(f"the config of '{folder}' {error}") from error
+    arguments = dict(arguments)
     if unknown := sorted(set(given) - set(arguments)):
         raise TypeError(f"arguments must be among {', '.join(sorted(arguments))}; got {', '.join(unknown)}")
-    for key, value in arguments.items():
-        if key in given:
-            arguments[key] = given[key]
-        elif isinstance(value, dict) and "class" in value:
-            arguments[key] = _rebuild_part(key, value, folder)
-    network = _made(network_class, arguments, folder)
+
+    def made() -> Any:
+        parts = {
+            key: _rebuild_part(key, value, folder) if isinstance(value, dict) and "class" in value else value
+            for key, value in arguments.items()
+            if key not in given
+        }
+        return _made(network_class, {**parts, **given}, folder)
+
+    others = [value for key, value in arguments.items() if key not in given]
+    if ours and not any(isinstance(one, dict) and one.get("class") == "LibraryBackbone" for one in others):
+        # First without memory for weights: what the file does not hold is never allocated.
+        with torch.device("meta"):
+            _require_weights(made(), folder / WEIGHTS)
+    network = made()
+    _require_weights(network, folder / WEIGHTS)
     _load_weights(network, folder / WEIGHTS)
     network.usage = _usage(folder, config, network)
     return network.eval()
@@ -342,8 +421,12 @@ def _rebuild(folder: Path, given: dict[str, Any], wanted: type[Any] | None = Non
 def _made(part_class: Any, arguments: dict[str, Any], folder: Path) -> Any:
     try:
         return part_class(**arguments)
-    except TypeError as error:
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RuntimeError) as error:
         raise ValueError(f"the config of '{folder}' does not fit {part_class.__name__}: {error}") from error
+
+
+def _grid(factors: list[float]) -> ScaleGrid:
+    return ScaleGrid.of(*factors)
 
 
 def _rebuild_part(key: str, part: dict[str, Any], folder: Path) -> Any:
@@ -354,7 +437,7 @@ def _rebuild_part(key: str, part: dict[str, Any], folder: Path) -> Any:
             f"pass from_pretrained(…, {key}={name.rsplit('.', 1)[-1]}(…))"
         )
     if name == "ScaleGrid":
-        return ScaleGrid.of(*part["arguments"]["factors"])
+        return _made(_grid, part["arguments"], folder)
     if (part_class := _class(name)) is None or name in NETWORKS:
         raise ValueError(
             f"the parts of '{folder}' must be poolings or among {', '.join(PARTS)}; got '{name}'"
@@ -362,25 +445,31 @@ def _rebuild_part(key: str, part: dict[str, Any], folder: Path) -> Any:
     return _made(part_class, part.get("arguments", {}), folder)
 
 
-def _load_weights(network: nn.Module, path: Path) -> None:
+def _require_weights(network: nn.Module, path: Path) -> None:
+    """An error unless the file holds this network's weights; only its header is read."""
     if not path.is_file():
         raise FileNotFoundError(f"the weights '{path}' are missing; copy the file back or train again")
     try:
-        weights = safetensors.torch.load_file(path)
+        with safetensors.safe_open(path, "pt") as file:
+            found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     except safetensors.SafetensorError as error:
         raise ValueError(f"'{path}' is damaged or cut short ({error})") from error
-    expected = network.state_dict()
-    missing, foreign = sorted(set(expected) - set(weights)), sorted(set(weights) - set(expected))
+    expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    missing, foreign = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
     shapes = [
-        f"{name} {tuple(weights[name].shape)} instead of {tuple(expected[name].shape)}"
-        for name in expected
-        if name in weights and weights[name].shape != expected[name].shape
+        f"{name} {found[name]} instead of {shape}"
+        for name, shape in expected.items()
+        if name in found and found[name] != shape
     ]
     if missing or foreign or shapes:
         raise ValueError(
             f"'{path}' belongs to another network: missing {missing}, unexpected {foreign}, "
             f"other shapes {shapes}"
         )
+
+
+def _load_weights(network: nn.Module, path: Path) -> None:
+    weights = safetensors.torch.load_file(path)
     for name, value in (*network.named_parameters(), *network.named_buffers()):
         if name in weights:  # a network saved in another precision comes back in it
             value.data = value.data.to(weights[name].dtype)

@@ -16,6 +16,7 @@ import json
 import os
 import platform
 import subprocess
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,11 +26,12 @@ import torch
 from torch import Tensor
 
 from scalechannels import __version__
-from scalechannels.files import atomic_path, locked, write_text
+from scalechannels.files import atomic_path, locked, write_tensors, write_text
 from scalechannels.training.config import ResolvedRun
 from scalechannels.training.datasets import Size
 
 CONFIG, RESULT = "config.toml", "result.json"
+REMOVE = "remove it to resume from what is left"
 CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "previous.safetensors"
 
 
@@ -40,6 +42,20 @@ class Checkpoint:
     epoch: int
     tensors: dict[str, Tensor]
     history: list[dict[str, float]] = field(default_factory=list)
+    path: Path | None = None
+    """Where it was read from."""
+
+    def require_shapes(self, expected: Mapping[str, Sequence[int]]) -> None:
+        """An error that names the file, unless it holds tensors of these names and shapes."""
+        found = {name: tuple(value.shape) for name, value in self.tensors.items()}
+        wanted = {name: tuple(shape) for name, shape in expected.items()}
+        if found != wanted:
+            names = sorted({name for name, _ in found.items() ^ wanted.items()})
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            raise ValueError(
+                f"{self.path} does not fit its run, or was saved by runs that were trained together: "
+                f"{', '.join(names[:3])}{more} differ; {REMOVE}"
+            )
 
 
 @dataclass(frozen=True)
@@ -75,8 +91,6 @@ class Run:
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Keep this state and the one before it: runs trained together may be killed between two saves."""
-        from safetensors.torch import save_file
-
         path = self.folder / CHECKPOINT
         tensors = {name: value.detach().contiguous().cpu() for name, value in checkpoint.tensors.items()}
         metadata = {
@@ -85,7 +99,7 @@ class Run:
             "history": json.dumps(checkpoint.history),
         }
         with atomic_path(path) as temporary:
-            save_file(tensors, temporary, metadata)
+            write_tensors(temporary, tensors, metadata)
             if path.exists():
                 os.replace(path, self.folder / PREVIOUS)
 
@@ -102,11 +116,19 @@ class Run:
                 metadata = file.metadata()
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             owner = metadata["run"]
-            checkpoint = Checkpoint(int(metadata["epoch"]), tensors, json.loads(metadata["history"]))
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is damaged ({error}); remove it to resume from what is left") from error
+            history = json.loads(metadata["history"])
+            checkpoint = Checkpoint(int(metadata["epoch"]), tensors, history, path)
+            lasted = [float(entry["seconds"]) for entry in history]
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"{path} is damaged ({error}); {REMOVE}") from error
         if owner != self.config.name:
             raise ValueError(f"{path} belongs to the run {owner}, not to {self.config.name}; move it away")
+        epoch, epochs = checkpoint.epoch, self.config.training.epochs
+        if not 1 <= epoch <= epochs or len(lasted) != epoch:
+            raise ValueError(
+                f"{path} does not fit its run of {epochs} epochs: it is the state after epoch {epoch}, with "
+                f"the losses of {len(lasted)}; {REMOVE}"
+            )
         return checkpoint
 
     def finish(self, result: dict[str, Any]) -> None:

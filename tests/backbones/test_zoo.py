@@ -48,6 +48,7 @@ def libraries(monkeypatch: pytest.MonkeyPatch) -> None:
         return Small(num_classes)
 
     fetched = types.SimpleNamespace(get_state_dict=lambda progress: weights_of())
+    models.list_models = lambda module: ["resnet18"]  # type: ignore[attr-defined]
     models.get_model = get_model  # type: ignore[attr-defined]
     models.get_model_weights = lambda name: types.SimpleNamespace(DEFAULT=fetched)  # type: ignore
     torchvision = types.ModuleType("torchvision")

@@ -1,11 +1,14 @@
 """Detection: peaks, boxes, suppression, average precision on known truth; the shipped detector on scenes."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from helpers.signals import blob
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 import scalechannels
 from benchmarks.average_precision import Ranked, average_precision, right
@@ -196,6 +199,39 @@ def test_a_background_that_is_no_class_is_refused() -> None:
 # Boxes
 
 
+@pytest.mark.parametrize("threshold", [0, 1e-9])
+def test_a_flat_image_has_a_bounded_number_of_objects(
+    threshold: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(detection, "MOST", 50, raising=False)
+    find = blobs(threshold=threshold, tile=40)
+    with pytest.warns(UserWarning, match=r"places may hold an object at .*; only the best 50 are looked at"):
+        found = find(torch.zeros(1, 100, 100, dtype=torch.float64))
+    assert 0 < len(found) <= 50
+
+
+def test_the_best_peaks_are_kept_whatever_the_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = blob_image(*PARTS)
+    monkeypatch.setattr(detection, "MOST", 20, raising=False)
+    for tile in (60, 1000):
+        with pytest.warns(UserWarning, match="only the best 20"):
+            check_blobs(blobs(threshold=0, tile=tile)(image)[:3])
+
+
+@pytest.mark.parametrize("look", ["everywhere", "interest"])
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16, torch.float16])
+def test_a_network_of_another_precision_finds_the_same(kind: torch.dtype, look: str) -> None:
+    shown = scene(2, 0, height=60, width=70, sizes=(0.5, 1.0), background="plain").image
+    found = []
+    for precision in (torch.float32, kind):
+        network: ScaleChannelNetwork = scalechannels.load("digit-detector").to(precision)  # type: ignore
+        finder = Detector(network, background=10)
+        find = finder if look == "everywhere" else finder.at_interest_points
+        found += [find(shown), find(shown.to(precision))]
+    assert len(found[0]) == 2
+    assert [[one.label for one in each] for each in found] == [[one.label for one in found[0]]] * 4
+
+
 def boxes(*rows: tuple[float, ...]) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64).view(-1, 4)
 
@@ -301,3 +337,27 @@ def test_the_mode_of_the_network_does_not_matter(look: str) -> None:
     assert all(part.training for part in network.modules())  # as they were
     for name, value in network.state_dict().items():
         assert torch.equal(value, before[name]), name
+
+
+class Largest(TorchDispatchMode):
+    """Remembers how many numbers the largest tensor has that was computed."""
+
+    count = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = function(*args, **(kwargs or {}))
+        if not function.is_view:
+            computed = (value for value in tree_leaves(made) if isinstance(value, Tensor))
+            self.count = max(self.count, *(value.numel() for value in computed), 0)
+        return made
+
+
+def test_no_tensor_grows_with_the_image() -> None:
+    """Five tiles along a side need what three need, where the one in the middle has neighbours all around."""
+    largest = []
+    for tiles in (3, 5):
+        image, detector = torch.zeros(1, tiles * 128, tiles * 128, dtype=torch.float64), blobs(tile=128)
+        with Largest() as seen:
+            assert detector(image) == []
+        largest.append(seen.count)
+    assert largest[0] == largest[1]

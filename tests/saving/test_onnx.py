@@ -12,6 +12,7 @@ import onnxruntime
 import pytest
 import torch
 from helpers.command_line import run as run_command
+from helpers.lively import lively
 from PIL import Image
 from torch import Tensor, nn
 
@@ -35,7 +36,6 @@ from scalechannels.data.frames import reduced
 from scalechannels.data.pictures import read_image
 from scalechannels.dense import DenseNetwork
 from scalechannels.saving.onnx import ExportError, export_onnx
-from scalechannels.saving.saved_network import Network
 from scalechannels.training.config import DataConfig, RunConfig
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -83,19 +83,6 @@ FAST = (
     "antialias, blur, reflect",
 )
 CHANNELS = {name: 3 for name in BUILDS if "cifar10" in name or "reflect" in name} | {"own": 2, "own head": 2}
-
-
-def lively(network: Network) -> Network:
-    """Weights whose logits differ by several units, so that agreement says something."""
-    torch.manual_seed(3)
-    for module in network.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            module.running_mean.uniform_(-0.5, 0.5)
-            module.running_var.uniform_(0.2, 2)
-            nn.init.uniform_(module.weight, 0.5, 2)
-        elif isinstance(module, (nn.Linear, nn.Conv2d)):
-            nn.init.kaiming_uniform_(module.weight, a=0.5)
-    return network.eval()
 
 
 def run(path: Path, images: Tensor) -> list[np.ndarray]:

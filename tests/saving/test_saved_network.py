@@ -1,5 +1,6 @@
 """Saving and loading: every network comes back bit-equal from its folder alone, and damage is named."""
 
+import errno
 import json
 from pathlib import Path
 
@@ -295,12 +296,12 @@ def test_a_missing_folder_is_named(tmp_path: Path):
 def test_a_failed_save_leaves_the_old_weights(saved: Path, monkeypatch):
     before = (saved / "model.safetensors").read_bytes()
 
-    def broken(weights, path, metadata):
-        Path(path).write_bytes(b"half")
-        raise OSError("no space left")
+    def full(path: Path, content: bytes) -> None:
+        path.write_text("half")
+        raise OSError(errno.ENOSPC, "no space left")
 
-    monkeypatch.setattr("safetensors.torch.save_file", broken)
-    with pytest.raises(OSError, match="no space left"):
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match=r"model.safetensors' cannot be written: .*; free some space"):
         fovmax(GRID).save_pretrained(saved)
     assert (saved / "model.safetensors").read_bytes() == before
     assert not [path.name for path in saved.iterdir() if path.name.startswith(".")]
@@ -324,7 +325,7 @@ def test_a_network_alone_is_known_by_its_colour_channels(saved: Path, tmp_path: 
     assert (digits.sizes, digits.deployed, digits.threshold) == (None, None, 0.9)
     assert digits.scales == list(GRID)
     assert not digits.network.training
-    cnn(data="cifar10").save_pretrained(tmp_path / "colour")
+    cnn(data="cifar10", classes=2).save_pretrained(tmp_path / "colour")
     colour = SavedNetwork.open(tmp_path / "colour")
     assert (colour.values, colour.grey, colour.scales) == ("unit", False, [])
     (tmp_path / "colour" / "result.json").write_text('{"classes": ["cat", "dog"]}')
@@ -333,6 +334,7 @@ def test_a_network_alone_is_known_by_its_colour_channels(saved: Path, tmp_path: 
 
 
 def test_a_run_says_what_its_network_was_trained_on(saved: Path):
+    fovavg(GRID, classes=2).save_pretrained(saved)
     (saved / "config.toml").write_text(RUN)
     (saved / "result.json").write_text('{"classes": ["cat", "dog"]}')
     run = SavedNetwork.open(saved)
@@ -345,6 +347,7 @@ def test_a_run_says_what_its_network_was_trained_on(saved: Path):
 
 
 def test_a_detector_names_the_background_among_its_logits(saved: Path):
+    fovavg(GRID, classes=3).save_pretrained(saved)
     about = {"classes": ["a", "b"], "background": 1, "values": "unit", "reduce": 3}
     (saved / "detector.json").write_text(json.dumps(about))
     detector = SavedNetwork.open(saved)
@@ -360,7 +363,12 @@ def test_a_detector_names_the_background_among_its_logits(saved: Path):
     [
         ("detector.json", "{", r"detector.json' is damaged"),
         ("detector.json", '{"classes": []}', r"detector.json' is damaged: it lacks background, values"),
+        ("detector.json", '{"classes": null, "background": 10, "values": "unit"}', r"from 0 to 9; got 10"),
         ("result.json", "[", r"result.json' is damaged"),
+        ("result.json", '{"classes": ["a"]}', r"result.json' is damaged: it names 1 classes, but .* has 10"),
+        ("result.json", r'{"classes": ["\ud800"]}', r"result.json' is damaged: its classes cannot be"),
+        ("config.toml", "data = 3", r"config.toml' is damaged: \[data\] must be a table; got 3"),
+        ("config.toml", "[data]\nsizes = 3", r"data.sizes must be positive numbers; got 3"),
         ("config.toml", "[data", r"config.toml' is damaged"),
     ],
 )
@@ -428,4 +436,65 @@ def test_a_use_that_makes_no_sense_is_named(saved: Path, usage: object, says: st
     path = saved / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "usage": usage}))
     with pytest.raises(ValueError, match=rf"config\.json' is damaged: .*{says}"):
+        scalechannels.load(saved)
+
+
+# Configs from elsewhere
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda c: c["arguments"]["backbone"]["arguments"].update(classes=10**9), "up to 1048576; got 1000"),
+        (
+            lambda c: c["arguments"]["backbone"]["arguments"].update(hidden=2**20),
+            "belongs to another network",
+        ),
+        (lambda c: c["arguments"]["backbone"]["arguments"].update(features=[2**20] * 4), "another network"),
+        (lambda c: c["arguments"]["backbone"]["arguments"].update(features=[]), "up to 1024 numbers; got"),
+        (lambda c: c["arguments"]["backbone"]["arguments"].update(dropout=float("nan")), "a number; got nan"),
+        (lambda c: c["arguments"]["grid"]["arguments"].update(factors=[1] * 5000), "up to 1024 numbers; got"),
+        (lambda c: c["arguments"]["grid"]["arguments"].update(factors=["1"]), "up to 1024 numbers; got"),
+        (lambda c: c["arguments"]["grid"].pop("arguments"), "does not fit ScaleGrid: it lacks factors"),
+        (lambda c: c["arguments"].update(grid=3), "grid must be a part; got 3"),
+        (lambda c: c["arguments"].update(pool=[]), r"pool must be a part; got \[\]"),
+        (lambda c: c["arguments"].update(window=True), "window must be a whole number .*; got True"),
+        (lambda c: c["arguments"].update(outside="beyond"), "outside must be one of 'border', .*'beyond'"),
+        (lambda c: c.update(arguments=7), "its arguments must be a table; got 7"),
+        (lambda c: c.update({"class": ["a"]}), r"its class must be text; got \['a'\]"),
+        (lambda c: c.update({"class": "SlidingWindowNetwork", "arguments": {}}), "it lacks backbone, grid"),
+    ],
+)
+def test_a_config_from_elsewhere_is_checked_before_anything_is_built(saved: Path, change, says: str):
+    edited(saved, change)
+    with pytest.raises(ValueError, match=says) as caught:
+        scalechannels.load(saved)
+    assert str(saved) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_config_that_is_nested_without_end_is_named(saved: Path):
+    (saved / "config.json").write_text("[" * 100_000)
+    with pytest.raises(ValueError, match=r"config.json' is damaged: .*nested too deeply"):
+        scalechannels.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"weights": "pretrained"}, "does not fit LibraryBackbone: it takes .*; got 'weights'"),
+        ({"name": "hf-hub:owner/model"}, "name must be that of a model in the installed timm; got 'hf-hub:"),
+        ({"name": "local-dir:/tmp/model"}, "name must be that of a model in the installed timm"),
+    ],
+)
+def test_no_config_makes_loading_contact_a_network(
+    saved: Path, more: dict[str, str], says: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(
+        "scalechannels.backbones.zoo.import_library", lambda name: pytest.fail("it would be asked")
+    )
+    backbone = {"library": "timm", "name": "resnet18", "classes": 10, **more}
+    part = {"class": "LibraryBackbone", "arguments": backbone}
+    edited(saved, lambda config: config["arguments"].update(backbone=part))
+    with pytest.raises(ValueError, match=says):
         scalechannels.load(saved)

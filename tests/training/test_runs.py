@@ -1,6 +1,9 @@
+import errno
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,11 +15,12 @@ from scalechannels.training.runs import CHECKPOINT, CONFIG, PREVIOUS, RESULT, Ch
 
 
 def opened(folder, **training) -> Run:
-    return Run.open(folder, tiny(**training).resolve())
+    return Run.open(folder, tiny(**{"epochs": 3, **training}).resolve())
 
 
 def state(epoch: int) -> Checkpoint:
-    return Checkpoint(epoch, {"weight": torch.full((2, 3), float(epoch))}, [{"epoch": epoch, "loss": 0.5}])
+    history = [{"epoch": one, "loss": 0.5, "seconds": 1.0} for one in range(1, epoch + 1)]
+    return Checkpoint(epoch, {"weight": torch.full((2, 3), float(epoch))}, history)
 
 
 def test_a_folder_is_named_after_its_configuration_and_holds_it(tmp_path) -> None:
@@ -60,7 +64,7 @@ def test_a_checkpoint_comes_back(tmp_path) -> None:
     for epoch in (1, 2, 3):
         run.save(state(epoch))
     newest = run.checkpoints()[0]
-    assert (newest.epoch, newest.history) == (3, [{"epoch": 3, "loss": 0.5}])
+    assert (newest.epoch, newest.history) == (3, state(3).history)
     assert torch.equal(newest.tensors["weight"], torch.full((2, 3), 3.0))
     assert [found.epoch for found in run.checkpoints()] == [3, 2]
 
@@ -78,12 +82,12 @@ def test_a_failed_save_leaves_the_checkpoint(tmp_path, monkeypatch) -> None:
     run = opened(tmp_path)
     run.save(state(1))
 
-    def full(tensors, path, metadata) -> None:
-        path.write_bytes(b"half")
-        raise OSError("no space left")
+    def full(path: Path, content: bytes) -> None:
+        path.write_text("half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("safetensors.torch.save_file", full)
-    with pytest.raises(OSError, match="no space left"):
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match=r"checkpoint.safetensors' cannot be written: No space left on device"):
         run.save(state(2))
     assert [found.epoch for found in run.checkpoints()] == [1]
     assert sorted(path.name for path in run.folder.iterdir()) == [CHECKPOINT, CONFIG]
@@ -111,6 +115,18 @@ def test_a_damaged_checkpoint_is_named(tmp_path, damage) -> None:
     assert run.checkpoints()[0].epoch == 1
 
 
+@pytest.mark.parametrize(
+    ("epoch", "entries"), [("10000", 2), ("10000", 10000), ("0", 0), ("-1", 2), ("3", 2), ("2", 3)]
+)
+def test_a_checkpoint_that_does_not_fit_its_epochs_is_named(tmp_path, epoch: str, entries: int) -> None:
+    run = opened(tmp_path)
+    metadata = {"run": run.config.name, "epoch": epoch, "history": json.dumps([{"seconds": 1.0}] * entries)}
+    save_file({"weight": torch.zeros(2)}, run.folder / CHECKPOINT, metadata)
+    with pytest.raises(ValueError, match=r"does not fit its run of 3 epochs: .*; remove it") as caught:
+        run.checkpoints()
+    assert str(run.folder / CHECKPOINT) in str(caught.value)
+
+
 def test_a_checkpoint_of_another_run_is_not_taken(tmp_path) -> None:
     run, other = opened(tmp_path), opened(tmp_path, seed=1)
     other.save(state(1))
@@ -135,6 +151,7 @@ def test_a_result_ends_the_run(tmp_path) -> None:
 
 HOLD = """
 import sys
+from pathlib import Path
 from pathlib import Path
 from scalechannels.training.runs import Run, ResolvedRun
 folder = Path(sys.argv[1])

@@ -9,10 +9,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+from scalechannels.files import require_utf8
 
 Config = TypeVar("Config")
 _hints = cache(get_type_hints)
@@ -43,6 +46,8 @@ Ratio = Annotated[float, Range("above 1", lambda value: 1 < value < math.inf)]
 UpToOne = Annotated[float, Range("at least 0 and below 1", lambda value: 0 <= value < 1)]
 Share = Annotated[float, Range("above 0 and at most 1", lambda value: 0 < value <= 1)]
 Count = Annotated[int, Range("at least 1", lambda value: value >= 1)]
+Width = Annotated[int, Range("from 1 to 16", lambda value: 1 <= value <= 16)]
+ObjectSize = Annotated[Positive, Range("from 0.001 to 1000", lambda value: 0.001 <= value <= 1000)]
 Whole = Annotated[int, Range("zero or more", lambda value: value >= 0)]
 Seed = Annotated[int, Range("at least 0 and below 2^30", lambda value: 0 <= value < 2**30)]
 
@@ -102,7 +107,10 @@ def filled(cls: type[Config], config: Any, **defaults: Any) -> Config:
 
 
 def to_toml(sections: dict[str, dict[str, Any]]) -> str:
-    """A table for each section; TOML has no None, so such options are left out."""
+    """A table for each section; TOML has no None, so such options are left out.
+
+    Law: a reader of TOML reads the same values back. Limit: text that UTF-8 cannot hold is an error.
+    """
     tables = [
         f"[{section}]\n"
         + "".join(f"{key} = {_toml(value)}\n" for key, value in fields.items() if value is not None)
@@ -114,7 +122,11 @@ def to_toml(sections: dict[str, dict[str, Any]]) -> str:
 def _toml(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
-    return json.dumps(value)  # the two agree on strings, numbers and booleans
+    if isinstance(value, str):
+        require_utf8(value)
+    # The two agree but for this: TOML has no pairs of escapes for what lies beyond 16 bits, so characters are
+    # written as they are, and "delete" only as an escape.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def read_toml(path: Path | str) -> dict[str, Any]:
@@ -128,8 +140,10 @@ def read_toml(path: Path | str) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
+    except RecursionError:
+        raise ValueError(f"'{path}' is not valid TOML: its tables are nested too deeply") from None
     except ValueError as error:
-        reason = "it is not text" if isinstance(error, UnicodeDecodeError) else error
+        reason: Any = "it is not text" if isinstance(error, UnicodeDecodeError) else error
         raise ValueError(f"'{path}' is not valid TOML: {reason}") from error
 
 
@@ -139,9 +153,10 @@ def from_dict(cls: Any, values: Any, place: str = "") -> Any:
     hints = _hints(cls)
     known = {key: value for key, value in values.items() if not _is_retired(place, key, value)}
     for key in sorted(set(known) - set(hints)):
-        what = f"option {place}.{key}; [{place}] accepts" if place else f"table [{key}]; a run has"
+        named = key if key.isprintable() else repr(key)
+        what = f"option {place}.{named}; [{place}] accepts" if place else f"table [{named}]; a run has"
         if not place and not isinstance(known[key], dict):
-            what = f"option {key} outside a table; a run has the tables"
+            what = f"option {named} outside a table; a run has the tables"
         raise ValueError(f"unknown {what}: {', '.join(hints)}")
     for entry in dataclasses.fields(cls):
         needed = entry.default is entry.default_factory is dataclasses.MISSING
@@ -175,6 +190,8 @@ def _converted(hint: Any, value: Any, place: str) -> Any:
         if get_origin(option) is tuple and isinstance(value, (list, tuple)):
             return tuple(_converted(get_args(option)[0], item, place) for item in value)
         if option is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+            if abs(value) > sys.float_info.max:  # a whole number may be too large to become one
+                return math.inf if value > 0 else -math.inf
             return float(value)
         if option in (int, bool, str) and type(value) is option:
             return value
