@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -83,11 +84,17 @@ def train(digits: Digits, *, jitter: bool, steps: int, rate: float, seed: int, d
     model = fcos(side=180).to(device).train()
     optimiser = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps, pct_start=0.1)
-    for step in range(1, steps + 1):
+
+    def batch() -> tuple[Tensor, Targets]:
         made = canvases(digits, CANVASES, generator)
         images, targets = made.images, canvas_boxes(made.middles, made.labels)
-        if jitter:
-            images, targets = jittered(images, targets, generator)
+        return jittered(images, targets, generator) if jitter else (images, targets)
+
+    # One thread draws the next canvases while the GPU learns from these.
+    drawing = ThreadPoolExecutor(1)
+    upcoming = drawing.submit(batch)
+    for step in range(1, steps + 1):
+        (images, targets), upcoming = upcoming.result(), drawing.submit(batch)
         model.transform.min_size = (images.shape[-1],)
         model.transform.max_size = images.shape[-1]
         there = [{name: value.to(device) for name, value in one.items()} for one in targets]
@@ -101,6 +108,7 @@ def train(digits: Digits, *, jitter: bool, steps: int, rate: float, seed: int, d
         schedule.step()
         if step % 200 == 0:
             print(f"step {step} of {steps}: loss {float(loss.detach()):.4f}", flush=True)
+    drawing.shutdown(cancel_futures=True)
     return model.eval()
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from scalechannels.data.mnist_large_scale import large_scale
+from scalechannels.data.anywhere import Pictures
 from scalechannels.data.scenes import Scene, scene
 from scalechannels.data.sources import load_mnist
 from scalechannels.training.runs import environment
@@ -38,26 +37,12 @@ Found = list[list[float]]
 Method = Callable[[Tensor], Found]
 
 
-@dataclass(frozen=True)
-class MnistObjects:
-    """MNIST digits as objects of a scene, which draw themselves as `Strokes` do: as in MNIST Large Scale."""
-
-    images: Tensor  # (N, 28, 28) uint8
-    labels: Tensor  # (N,) int64
-
-    def __getitem__(self, index: slice) -> MnistObjects:
-        return MnistObjects(self.images[index], self.labels[index])
-
-    def render(self, scale: float, size: int) -> Tensor:
-        return large_scale(self.images, scale, size)
-
-
 @cache
-def objects(split: str) -> MnistObjects:
+def objects(split: str) -> Pictures:
     mnist = load_mnist()
     if split == "test":
-        return MnistObjects(mnist.test_images, mnist.test_labels)
-    return MnistObjects(mnist.train_images[50_000:], mnist.train_labels[50_000:])
+        return Pictures(mnist.test_images, mnist.test_labels)
+    return Pictures(mnist.train_images[50_000:], mnist.train_labels[50_000:])
 
 
 def made(split: str, background: Any, count: int) -> Iterator[tuple[int, Scene]]:

@@ -78,34 +78,43 @@ def as_tested(network: Any, test: str, of_digits: bool) -> Any:
 
 
 @torch.inference_mode()
-def measure(folder: Path, images: int, device: torch.device) -> Iterator[dict[str, Any]]:
-    """A line for each test of a finished run."""
-    config = ResolvedRun.from_toml(folder / "config.toml")
-    network: Any = SavedNetwork.open(folder).network.to(device).eval()
-    for test, sizes in tests(config, device, images):
-        asked, entries = as_tested(network, test, config.data.name == "mnist"), []
+def measure(folders: list[Path], images: int, device: torch.device) -> Iterator[dict[str, Any]]:
+    """A line for each test of each run; all have the same data, so that images are made once for all."""
+    configs = [ResolvedRun.from_toml(folder / "config.toml") for folder in folders]
+    networks: list[Any] = [SavedNetwork.open(folder).network.to(device).eval() for folder in folders]
+    of_digits = configs[0].data.name == "mnist"
+    for test, sizes in tests(configs[0], device, images):
+        asked = [as_tested(network, test, of_digits) for network in networks]
+        entries: list[list[dict[str, Any]]] = [[] for _ in folders]
         for size, make in sizes:
             pictures, labels = make()
-            if isinstance(network, PlainNetwork) and pictures.shape[-1] == WIDE:
-                margin = (WIDE - 112) // 2
-                pictures = pictures[..., margin:-margin, margin:-margin]
-            said = torch.cat([asked.explain(part).logits for part in pictures.split(1000)])
-            wrong = said.argmax(1) != labels
-            entries.append(
-                {
-                    "size": size,
-                    "images": len(labels),
-                    "accuracy": 100 * float((~wrong).double().mean()),
-                    "errors": pack_errors(wrong),
-                }
-            )
-        yield {
-            "name": config.name,
-            "test": test,
-            "config": config.as_dict(),
-            "environment": environment(device),
-            "evaluation": {"split": "test", "sizes": entries},
-        }
+            for network, told in zip(asked, entries, strict=True):
+                parts = _seen(network, pictures).split(1000)
+                wrong = torch.cat([network.explain(part).logits for part in parts]).argmax(1) != labels
+                told.append(
+                    {
+                        "size": size,
+                        "images": len(labels),
+                        "accuracy": 100 * float((~wrong).double().mean()),
+                        "errors": pack_errors(wrong),
+                    }
+                )
+        for config, told in zip(configs, entries, strict=True):
+            yield {
+                "name": config.name,
+                "test": test,
+                "config": config.as_dict(),
+                "environment": environment(device),
+                "evaluation": {"split": "test", "sizes": told},
+            }
+
+
+def _seen(network: Any, pictures: Tensor) -> Tensor:
+    """What a network takes of the images: a plain CNN for digits the middle, 112 pixels wide."""
+    if isinstance(network, PlainNetwork) and pictures.shape[-1] == WIDE:
+        margin = (WIDE - 112) // 2
+        return pictures[..., margin:-margin, margin:-margin]
+    return pictures
 
 
 def main() -> None:
@@ -117,10 +126,13 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     lines = given.out.read_text(encoding="utf-8").splitlines() if given.out.exists() else []
     known = {json.loads(line)["name"] for line in lines}
+    kinds: dict[str, list[Path]] = {}
     for folder in given.runs:
-        if ResolvedRun.from_toml(folder / "config.toml").name in known:
-            continue
-        for line in measure(folder, given.images, device):
+        config = ResolvedRun.from_toml(folder / "config.toml")
+        if config.name not in known:
+            kinds.setdefault(config.data.name, []).append(folder)
+    for folders in kinds.values():
+        for line in measure(folders, given.images, device):
             with open(given.out, "a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
             means = [entry["accuracy"] for entry in line["evaluation"]["sizes"]]

@@ -14,8 +14,8 @@ def table(
     id: Annotated[
         str,
         Parameter(
-            help="A table of the paper, 1 to 5; beyond, evidence, evidence-mnist, evidence-cifar or "
-            "evidence-cifar-paper for ours; or a figure such as figure5 for its data."
+            help="A table of the paper, 1 to 5; beyond, scatter, evidence, evidence-mnist, evidence-cifar, "
+            "evidence-cifar-paper or outside for ours; or a figure such as figure5 for its data."
         ),
     ],
     /,

@@ -60,6 +60,11 @@ def comparisons(results: Results, id: str) -> list[Comparison]:
                 (f"{name}, {samples:,} samples", [few[name][place]]) for name in ("FovLSE+", "FovAvg")
             )
             found.append(_compared(results, ours, theirs, {"[1,4]": (1.0, 4.0)}))
+    return corrected(found)
+
+
+def corrected(found: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons of one table, with what is clear about them after correction for their number."""
     # One seed says nothing about others, so such a comparison is never clear.
     tests = [
         (place, over) for place, row in enumerate(found) for over in row.by if min(row.by[over].seeds) > 1

@@ -147,7 +147,7 @@ def experiment(id: str, kind: Literal["experiment", "table", "figure"] = "experi
     if near := [one for one in offered if one in (f"table{id}", f"figure{id}")]:
         raise ValueError(f"there is no {kind} '{id}'; did you mean {' or '.join(near)}?")
     names = ", ".join(one.removeprefix(kind) for one in offered)
-    names += ", evidence or a figure such as figure5" if kind == "table" else ""
+    names += ", outside, evidence or a figure such as figure5" if kind == "table" else ""
     raise ValueError(f"there is no {kind} '{id.removeprefix(kind)}'; choose from {names}")
 
 

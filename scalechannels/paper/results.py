@@ -25,8 +25,8 @@ from scalechannels.training.errors import unpack_errors
 
 RUNS, PICTURES = "runs", "pictures"
 """The folders within results/: the runs, and what the pictures are drawn from."""
-MOST_SEEDS = 5
-"""Seeds 0 to 4 are looked for."""
+MOST_SEEDS = 6
+"""Seeds 0 to 5 are looked for."""
 HISTORY = 100
 """Epochs that are kept of a longer history."""
 NOT_KEPT = ("per_class", "confusion")

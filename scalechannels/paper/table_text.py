@@ -11,6 +11,14 @@ from scalechannels.data.sizes import RANGES
 from scalechannels.paper.comparisons import Comparison, comparisons, comparisons_json
 from scalechannels.paper.experiments import Experiment, chosen, experiment
 from scalechannels.paper.factorial import factorial_json, factorial_rows
+from scalechannels.paper.outside import (
+    CAPTION,
+    COLUMNS,
+    OUTSIDE,
+    outside_differences,
+    outside_json,
+    outside_rows,
+)
 from scalechannels.paper.results import Results
 from scalechannels.paper.tables import Mean, RankRow, TableRow, as_json, curve_tables, main_table, ranking
 
@@ -23,11 +31,14 @@ RANKING_HEADS = ("place", "network", "paper", "ours", "our place", "difference")
 
 def table_text(results: Results, id: str, form: TextForm | Literal["json"] = "text") -> str:
     """A table of the paper, or the data of a figure."""
+    if id == "outside":
+        return _json(outside_json(results.folder.parent)) if form == "json" else outside_text(results, form)
     one, *others = chosen([id]) if id == "evidence" else [experiment(id, "table")]
     if one.renderer == "factorial":
         if form == "json":
             return _json(factorial_json(results, part) for part in (one, *others))
-        return "\n\n\n".join(factorial_text(results, part, form) for part in (one, *others))
+        texts = [factorial_text(results, part, form) for part in (one, *others)]
+        return "\n\n\n".join([*texts, outside_text(results, form)] if id == "evidence" else texts)
     if id == "beyond":
         if form == "json":
             return _json(row for id in BEYOND for row in comparisons_json(results, id))
@@ -148,16 +159,34 @@ def factorial_text(results: Results, one: Experiment, form: TextForm = "text") -
         ]
         for row in factorial_rows(results, one)
     ]
+    heads = ["row", "parameters", "seeds", *one.columns]
     found = comparisons(results, one.id)
-    heads = "" if form == "text" else "### "
+    return rows_and_differences(one.title, columns(heads, rows, form), found, one.columns, one.caption, form)
+
+
+def outside_text(results: Results, form: TextForm = "text") -> str:
+    """What survives outside the range of the recipes."""
+    place = results.folder.parent
+    rows = [
+        [row.title, str(row.seeds), *(plus_minus(row.by[name]) for name in COLUMNS)]
+        for row in outside_rows(place)
+    ]
+    table = columns(["row", "seeds", *COLUMNS], rows, form)
+    return rows_and_differences(OUTSIDE, table, outside_differences(place), [*COLUMNS], CAPTION, form)
+
+
+def rows_and_differences(
+    title: str, table: str, found: Sequence[Comparison], over: Sequence[str], caption: str, form: TextForm
+) -> str:
+    """A table of accuracies, that of their differences where any are asked for, and what both mean."""
+    if not found:
+        return "\n\n".join([title if form == "text" else f"### {title}", table, caption])
     return "\n\n".join(
         [
-            heads + one.title,
-            columns(["row", "parameters", "seeds", *one.columns], rows, form),
-            columns(
-                ["difference of", "and", *one.columns, "seeds"], comparison_rows(found, one.columns), form
-            ),
-            f"{one.caption} Differences in percentage points, with 95 % intervals over seeds and test "
+            title if form == "text" else f"### {title}",
+            table,
+            columns(["difference of", "and", *over, "seeds"], comparison_rows(found, over), form),
+            f"{caption} Differences in percentage points, with 95 % intervals over seeds and test "
             "images; * different at the level of 5 % after Holm's correction for "
             f"{sum(len(row.by) for row in found)} comparisons; – no result yet.",
         ]

@@ -6,6 +6,7 @@ that are not. Limit: the standard deviation is that of a few seeds (n − 1 in t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,6 +15,7 @@ from typing import Any, Literal
 
 from scalechannels.data.sizes import RANGES, mean_inside
 from scalechannels.paper.experiments import Curve, Experiment, Panel, experiment
+from scalechannels.paper.paired import LEVEL, two_sided
 from scalechannels.paper.published import RANKINGS, TABLE1
 from scalechannels.paper.recipes import NETWORKS, SINGLE, scales_of
 from scalechannels.paper.results import Results
@@ -100,6 +102,44 @@ def _rows(results: Results, panel: Panel, source: Source) -> list[TableRow]:
         )
         rows.append(row)
     return rows
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A cell of table 1 that lies further from the paper than the scatter of seeds explains."""
+
+    row: TableRow
+    column: str
+    p: float
+    """How likely so large a difference is where there is none."""
+
+
+def apart(rows: Iterable[TableRow], published_seeds: int = 3) -> list[Apart]:
+    """Those of table 1, at the level of 5 % for each cell by itself.
+
+    The paper's values are means over three networks, whose scatter it does not give: taken to be ours.
+    """
+    found = []
+    for row in rows:
+        for column, ours in row.ours.items() if row.paper and row.train != "mean" else ():
+            difference = row.difference(column)
+            if ours.std and difference is not None:
+                error = ours.std * math.sqrt(1 / ours.seeds + 1 / published_seeds)
+                p = two_sided(difference / error, ours.seeds - 1)
+                found += [Apart(row, column, p)] if p < LEVEL else []
+    return found
+
+
+def below(rows: Iterable[TableRow]) -> dict[str, tuple[int, int]]:
+    """For each network of the paper: how many of its cells are below the paper's, and how many it has."""
+    counts: dict[str, tuple[int, int]] = {}
+    for row in rows:
+        differences = [row.difference(column) for column in row.ours if row.paper and row.train != "mean"]
+        lower, cells = counts.get(row.title, (0, 0))
+        if differences:
+            lower += sum(difference is not None and difference < 0 for difference in differences)
+            counts[row.title] = lower, cells + len(differences)
+    return counts
 
 
 def as_json(rows: Iterable[TableRow]) -> list[dict[str, Any]]:

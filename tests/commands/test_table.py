@@ -31,7 +31,10 @@ def test_table_1_as_text_json_and_markdown(results: Path, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((9,), "there is no table '9'; choose from 1, 2, 3, 4, 5, beyond, evidence-mnist, evidence-cifar"),
+        (
+            (9,),
+            "there is no table '9'; choose from 1, 2, 3, 4, 5, beyond, scatter, evidence-mnist,",
+        ),
         (("figure12",), "'figure12' has no table"),
         ((1, "--results", "."), "'.' holds no results; give another --results, or make some with"),
         ((1, "--results", "nowhere"), "'nowhere' does not exist; give another --results"),

@@ -12,7 +12,7 @@ from scalechannels.paper.published import TABLE1
 from scalechannels.paper.recipes import SINGLE, better, few, main, mnist, seeded
 from scalechannels.paper.results import Results
 from scalechannels.paper.table_text import curve_text, main_text, ranking_text
-from scalechannels.paper.tables import as_json, curve_tables, main_table, ranking
+from scalechannels.paper.tables import apart, as_json, below, curve_tables, main_table, ranking
 
 COMMITTED = Path(__file__).parents[2] / "results" / "runs"
 
@@ -153,3 +153,22 @@ def test_the_committed_results_are_whole() -> None:
         assert path.stem in wanted, f"{path.name} belongs to no experiment"
         assert results.find(wanted[path.stem]) is not None, results.faults
     assert results.faults == {}
+
+
+def test_cells_are_apart_from_the_paper_where_seeds_do_not_explain_it(tmp_path: Path) -> None:
+    paper = TABLE1["fovavg", "tr1"]["[1,4]"]
+    for seed, scatter in enumerate((-0.1, 0.0, 0.1)):  # a standard error of 0.08, a t of 4.3 at 5 %
+        run = seeded(main("fovavg", "tr1"), seed)
+        write(tmp_path, made_up(run, lambda size, scatter=scatter: paper - 0.4 + scatter))
+    found = {one.column: one.p for one in apart(main_table(Results(tmp_path)))}
+    assert 0.01 < found["[1,4]"] < 0.05
+    assert below(main_table(Results(tmp_path)))["FovAvg"] == (
+        sum(paper - 0.4 < value for value in TABLE1["fovavg", "tr1"].values()),
+        5,
+    )
+    for seed, scatter in enumerate((-1.0, 0.0, 1.0)):  # so that as much is within what seeds do
+        run = seeded(main("fovmax", "tr1"), seed)
+        write(tmp_path, made_up(run, lambda size, scatter=scatter: 98.9 + scatter))
+    assert "[1,4]" not in {
+        one.column for one in apart(main_table(Results(tmp_path))) if one.row.network == "fovmax"
+    }

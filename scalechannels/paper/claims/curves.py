@@ -100,6 +100,21 @@ def denser_is_worse(results: Results, network: NetworkName) -> Checked:
     return means["ratio 2^(1/4)"] < min(means["ratio 2²"], means["ratio 2"]), listed(means)
 
 
+def swmax_density(results: Results) -> Checked:
+    """How much the ratio of the channels matters: the best of the three less the worst."""
+
+    def spread(network: NetworkName, low: float, high: float) -> float:
+        means = _means(results, "figure7", network, low, high).values()
+        return max(means) - min(means)
+
+    networks: tuple[NetworkName, ...] = ("swmax", "fovmax", "fovavg")
+    swmax, *others = (spread(network, 0.5, 8) for network in networks)
+    small, large = spread("swmax", 0.5, 2 / ROOT4), spread("swmax", 2 * ROOT4, 8)
+    measured = f"SWMax {swmax:.2f}, FovMax {others[0]:.2f}, FovAvg {others[1]:.2f} points on [1/2,8]; "
+    measured += f"SWMax {small:.2f} on smaller sizes, {large:.2f} on larger ones"
+    return swmax > max(others) and large > small, measured
+
+
 def swmax_large(results: Results) -> Checked:
     """Trained on size 2, as far up as down: the loss against FovMax, which sees as much of the digit."""
     swmax = need_curve(results, "figure5", "The SWMax network", "tr2")
@@ -147,6 +162,18 @@ def cifar_ends(
     holds = half[0] < found[0.5] < half[1] and double[0] < found[2.0] < double[1]
     ratio = "" if network == "cnn" else " (ratio 2^(1/4))"
     return holds, f"{found[0.5]:.1f} at 1/2, {found[2.0]:.1f} at 2{ratio}"
+
+
+def cifar_fovconc(results: Results, points: float) -> Checked:
+    cnn = mean_inside(need(results, cifar("cnn")).accuracies, 0.5, 2)
+    gains = {
+        f"ratio {name}": mean_inside(need(results, cifar("fovconc", ratio)).accuracies, 0.5, 2) - cnn
+        for name, ratio in (("2", 2.0), ("√2", ROOT2), ("2^(1/4)", ROOT4))
+    }
+    shown = ", ".join(f"{label} {gain:+.2f}".replace("-", "−") for label, gain in gains.items())
+    return min(
+        gains.values()
+    ) > points, f"against the CNN's {cnn:.2f} on average over the nine sizes: {shown}"
 
 
 def cifar_peak(results: Results) -> Checked:

@@ -17,8 +17,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
+from scalechannels.data.decoding import decode
 from scalechannels.data.mnist_large_scale import large_scale
-from scalechannels.data.pictures import as_picture, as_shown, decode, is_grey, to_tensor
+from scalechannels.data.pictures import as_picture, as_shown, is_grey, to_tensor
 from scalechannels.data.rescaled_cifar10 import CLASSES, rescale_cifar10
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.data.sources import load_cifar10, load_mnist
