@@ -80,18 +80,22 @@ class Everywhere:
         maps = self.logit_maps(images, backbone)
         return torch.stack([over(channel.flatten(2), 2) for channel in maps], 1)  # (B, S, K)
 
-    def found(self, images: Tensor, backbone: Any) -> Tensor:
-        """The same, and where each class is strongest in each channel: (B, S, K, 3), logit, row, column."""
-        channels = []
+    def found(self, images: Tensor, backbone: Any) -> tuple[Tensor, Tensor]:
+        """The same, and where each class is strongest in each channel: (B, S, K) and (B, S, K, 2).
+
+        Rows and columns are in float32 at least: half precision cannot tell those of a large image apart.
+        """
+        said, where = [], []
         for sigma, maps in zip(self.foveate.grid, self.logit_maps(images, backbone), strict=True):
             strongest = maps.flatten(2).argmax(2)  # (B, K)
             rows, columns = (
-                self._positions(sigma, side, places, maps)
+                self._positions(sigma, side, places, images)
                 for side, places in zip(images.shape[2:], maps.shape[2:], strict=True)
             )
             at = rows[strongest // maps.shape[3]], columns[strongest % maps.shape[3]]
-            channels.append(torch.stack([OVER_PLACES[self.places](maps.flatten(2), 2), *at], -1))
-        return torch.stack(channels, 1)
+            said.append(OVER_PLACES[self.places](maps.flatten(2), 2))
+            where.append(torch.stack(at, -1))
+        return torch.stack(said, 1), torch.stack(where, 1)
 
     def logit_maps(self, images: Tensor, backbone: Any) -> Iterator[Tensor]:
         """The logits of each channel at its places: S maps (B, K, h, w)."""
@@ -128,7 +132,8 @@ class Everywhere:
     def _positions(self, sigma: float, side: int, places: int, like: Tensor) -> Tensor:
         """The centres (places,) of the windows along an axis of the image."""
         first = (self.foveate.window - 1) / 2 - (self._sampled(side / sigma) - 1) / 2
-        steps = torch.arange(places, dtype=like.dtype, device=like.device) * self.stride
+        kind = torch.promote_types(like.dtype, torch.float32)
+        steps = torch.arange(places, dtype=kind, device=like.device) * self.stride
         return (side - 1) / 2 + sigma * (first + steps)
 
     def _rescaled(self, images: Tensor, sigma: float) -> Tensor:

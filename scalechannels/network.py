@@ -8,7 +8,14 @@ from typing import Any, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 
-from scalechannels.backbones.inference import binds_images, evaluating, in_pieces, logits_of, stated
+from scalechannels.backbones.inference import (
+    binds_images,
+    evaluating,
+    in_pieces,
+    logits_of,
+    require_same_type,
+    stated,
+)
 from scalechannels.sampling import Foveate, Outside, require_images
 from scalechannels.saving.saved_network import Network
 from scalechannels.scales import ScaleGrid
@@ -144,13 +151,20 @@ class ScaleChannelNetwork(Network):
         with evaluating(self):
             if self.everywhere is None:
                 return self.explain_channels(self._in_pieces(self._channels, images, centres))
-            found = self._in_pieces(self._found, images, centres)
-            said = self.explain_channels(found[..., 0])  # found: (B, S, K, 3)
+            where: list[Tensor] = []  # beside the logits: places have a type of their own
+
+            def found(part: Tensor, _: Tensor | None) -> Tensor:
+                channels, places = self.everywhere.found(part, self.backbone)
+                where.append(places)
+                return channels
+
+            said = self.explain_channels(self._in_pieces(found, images, centres))
             if said.contributions is None:
                 return said
+            places = torch.cat(where)  # (B, S, K, 2)
             strongest, winner = said.contributions.argmax(1), said.logits.argmax(1)  # (B,) each
-            at = (strongest * found.shape[2] + winner)[:, None, None].expand(-1, 1, 2)
-            return said._replace(places=found[..., 1:].flatten(1, 2).gather(1, at)[:, 0])
+            at = (strongest * places.shape[2] + winner)[:, None, None].expand(-1, 1, 2)
+            return said._replace(places=places.flatten(1, 2).gather(1, at)[:, 0])
 
     def explain_channels(self, channels: Tensor) -> Explanation:
         """The same from what the channels of any N windows gave: (N, S, K), or features (N, S, F)."""
@@ -185,9 +199,6 @@ class ScaleChannelNetwork(Network):
         outputs = self._backbone(windows.flatten(1, 2)).unflatten(1, (-1, len(corners)))  # (B, S, 5, K)
         return self.pool(outputs.flatten(0, 1)).unflatten(0, outputs.shape[:2])
 
-    def _found(self, images: Tensor, centres: None) -> Tensor:
-        return self.everywhere.found(images, self.backbone)
-
     def _backbone(self, stack: Tensor) -> Tensor:
         B, S = stack.shape[:2]
         try:
@@ -195,12 +206,7 @@ class ScaleChannelNetwork(Network):
         except torch.OutOfMemoryError:
             raise  # no fault of the window, and callers may know what to do
         except RuntimeError as error:
-            n, weights = self.foveate.window, next(self.backbone.parameters(), stack)
-            if weights.dtype != stack.dtype:
-                raise TypeError(
-                    f"the images are {stack.dtype}, the backbone's weights {weights.dtype}: convert with "
-                    f"images.to({weights.dtype}) or network.to({stack.dtype}). It said: {error}"
-                ) from error
+            n = self.foveate.window
             raise ValueError(
                 f"the backbone {type(self.backbone).__name__} failed on windows of the shape "
                 f"(N, {stack.shape[2]}, {n}, {n}); does the window of {n} pixels fit it? It said: {error}"
@@ -217,7 +223,11 @@ class ScaleChannelNetwork(Network):
         else:  # windows are small beside what the backbone makes of them
             windows = len(self.grid) * (5 if self.shifts else 1)
             pixels = max(1, windows * images.shape[1] * self.foveate.window**2 // FOVEATED_AT_ONCE)
-        return in_pieces(function, images, centres, pixels, training=binds_images(self))
+        try:
+            return in_pieces(function, images, centres, pixels, training=binds_images(self))
+        except RuntimeError as error:
+            require_same_type(self.backbone, images, error)
+            raise
 
     def arguments(self) -> dict[str, Any]:
         return {

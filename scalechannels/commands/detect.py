@@ -82,14 +82,18 @@ def detect(
     if overlay.resolve() == image.resolve():
         raise ValueError(f"--overlay would replace the image '{image}'; choose another name")
 
+    from scalechannels.data.decoding import MAX_PIXELS
     from scalechannels.data.frames import reduced
-    from scalechannels.data.pictures import MAX_PIXELS, as_taken, read_image
+    from scalechannels.data.image_files import written
+    from scalechannels.data.pictures import as_taken, read_image
     from scalechannels.detection.detector import Detector
     from scalechannels.detection.overlay import draw
-    from scalechannels.files import atomic_path, write_text
+    from scalechannels.files import atomic_path, require_writable, write_text
     from scalechannels.saving.saved_network import SavedNetwork, require_free
 
     require_free(json_file)
+    for path in (json_file, overlay):
+        require_writable(path)
     saved = SavedNetwork.open(network)
     if not image.is_file():
         trouble = "is a folder; detect takes one image file" if image.is_dir() else "does not exist"
@@ -108,7 +112,7 @@ def detect(
     found = detector(prepared) if look == "everywhere" else detector.at_interest_points(prepared)
     found = [enlarged(one, saved.reduce, prepared.shape, picture.shape) for one in found]
     result: dict[str, Any] = {
-        "image": str(image),
+        "image": written(image),
         "height": picture.shape[1],
         "width": picture.shape[2],
         "network": str(network),
@@ -128,7 +132,7 @@ def detect(
     write_text(json_file, json.dumps(result, indent=1) + "\n")
     with atomic_path(overlay) as temporary:
         draw(picture, result["objects"]).save(temporary, format="png")
-    print(table(result["objects"], (json_file, overlay)))
+    print(table(result["objects"], (written(json_file), written(overlay))))
     for remark in remarks(result, saved, prepared):
         print(f"warning: {remark}", file=sys.stderr)
 
@@ -142,7 +146,7 @@ def enlarged(one: Detection, factor: int, seen: Sequence[int], shape: Sequence[i
     return replace(one, box=box, scale=one.scale * factor)
 
 
-def table(objects: Sequence[dict[str, Any]], files: Sequence[Path]) -> str:
+def table(objects: Sequence[dict[str, Any]], files: Sequence[str]) -> str:
     """One line for each object, the files below."""
     lines = [f"{'class':>8}{'probability':>13}{'size':>7}   x0, y0, x1, y1"] if objects else []
     for one in objects:
@@ -150,7 +154,7 @@ def table(objects: Sequence[dict[str, Any]], files: Sequence[Path]) -> str:
         edge = "   at the edge of the scales" if one["at_edge"] else ""
         lines.append(f"{one['class']:>8}{one['probability']:>13.3f}{one['scale']:>7.2f}   {box}{edge}")
     count = {0: "no objects", 1: "1 object"}.get(len(objects), f"{len(objects)} objects")
-    return "\n".join([*lines, f"{count}: {', '.join(map(str, files))}"])
+    return "\n".join([*lines, f"{count}: {', '.join(files)}"])
 
 
 def remarks(result: dict[str, Any], saved: SavedNetwork, prepared: Tensor) -> Iterator[str]:

@@ -52,7 +52,7 @@ def evaluate(
     """
     import torch
 
-    from scalechannels.files import write_text
+    from scalechannels.files import require_writable, write_text
     from scalechannels.saving.saved_network import RUN, SavedNetwork, require_free
     from scalechannels.training.datasets import open_data
     from scalechannels.training.evaluate import evaluation
@@ -60,6 +60,7 @@ def evaluate(
 
     if out is not None:
         require_free(out)
+        require_writable(out)
     on = torch.device(require_device(device))
     saved = SavedNetwork.open(folder)
     if saved.background is not None:

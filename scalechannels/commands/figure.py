@@ -31,9 +31,11 @@ def figure(
     - scalechannels figure 5
     - scalechannels figure all --out figures
     """
+    from scalechannels.files import require_writable_folder
     from scalechannels.paper.figures.draw import draw, save, with_pictures
     from scalechannels.paper.results import known_results
 
+    require_writable_folder(out)
     known = known_results(results)
     named = [f"figure{id}" if id.isdecimal() else id for id in ids]
     wanted = [one.id for one in with_pictures()] if "all" in named else named

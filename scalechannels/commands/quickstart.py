@@ -58,11 +58,12 @@ def quickstart(
     Example: scalechannels quickstart --out quickstart
     """
     from scalechannels.data.sizes import accuracies, accuracy_table
-    from scalechannels.files import atomic_path, write_text
+    from scalechannels.files import atomic_path, require_writable_folder, write_text
     from scalechannels.report.curves import accuracy_curves
     from scalechannels.saving.saved_network import load
     from scalechannels.training.datasets import open_data
 
+    require_writable_folder(out)
     effort = effort or Effort()
     started = time.perf_counter()
     wanted = zip(NAMES, configs(data, effort), strict=True)

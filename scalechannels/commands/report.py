@@ -30,9 +30,10 @@ def report(
     - scalechannels report --out report.html
     - scalechannels report --document docs/reproduce.md
     """
-    from scalechannels.files import write_text
+    from scalechannels.files import require_writable, write_text
     from scalechannels.paper.results import known_results
 
+    require_writable(document or out)
     known = known_results(results)
     if document is not None:
         from scalechannels.paper.document import updated

@@ -18,8 +18,8 @@ def reproduce(
         list[str],
         Parameter(
             help="table1 to table5, figure2 to figure15; batch-norm, single-channel, pretrained and "
-            "equal-blur from the paper's text; beyond, beyond-sizes, beyond-few, beyond-cifar, evidence, "
-            "evidence-mnist, evidence-cifar and evidence-cifar-paper, which are ours; or all."
+            "equal-blur from the paper's text; beyond, beyond-sizes, beyond-few, beyond-cifar, scatter, "
+            "evidence, evidence-mnist, evidence-cifar and evidence-cifar-paper, which are ours; or all."
         ),
     ],
     /,
@@ -57,6 +57,7 @@ def reproduce(
     - scalechannels reproduce table1 --only cnn
     - scalechannels reproduce all --list
     """
+    from scalechannels.files import require_writable_folder
     from scalechannels.paper import reproduce as runs
     from scalechannels.paper.experiments import chosen
     from scalechannels.paper.results import results_folder
@@ -69,5 +70,7 @@ def reproduce(
             print(run.resolve("cuda").name, *asking)
         print(f"missing runs: {len(lacking)}", file=sys.stderr)
         return
+    for folder in (out, place):
+        require_writable_folder(folder)
     left = runs.reproduce(ids, out, place, seeds=seeds, only=only, device=require_device(device), root=root)
     print("nothing is missing" if not left else f"runs that are still missing: {len(left)}")

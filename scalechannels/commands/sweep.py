@@ -36,11 +36,13 @@ def sweep(
     Example: scalechannels sweep seed0.toml seed1.toml --ray
     """
     from scalechannels.data.sizes import accuracies, accuracy_table
+    from scalechannels.files import require_writable_folder
     from scalechannels.training import sweep as sweeps
 
     wanted = [RunConfig.from_toml(path) for path in configs]
     # A cluster's machines find their own device.
     place = device if ray else require_device(device)
+    require_writable_folder(out)
     try:
         runs = sweeps.sweep(wanted, out, ray=ray, device=place, root=root, split=split, sizes=sizes)
     except sweeps.RunsFailedError as error:

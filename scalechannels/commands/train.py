@@ -43,7 +43,8 @@ def config_file(app: App, commands: tuple[str, ...], arguments: Any) -> None:
             section = argument.name.split(".")[0].removeprefix("--")
             value = values[section if section in values else "data"][argument.keys[0]]
             if value is not None:
-                argument.tokens.append(Token(source=files[0], implicit_value=value))
+                as_typed = {"value": value} if isinstance(value, str) else {"implicit_value": value}
+                argument.tokens.append(Token(source=files[0], **as_typed))
 
 
 train = App(name="train", config=(own_images, config_file))
@@ -102,8 +103,12 @@ def train_network(
     - scalechannels train --config runs/NAME/config.toml --training.seed 1
     - torchrun --nproc-per-node 2 -m scalechannels.cli train --data.samples 2000  (two GPUs, one process each)
     """
+    from scalechannels.files import require_writable_folder
+
     wanted = RunConfig(data or DataConfig(), network or NetworkConfig(), training or TrainingConfig())
     place = require_device(device)
+    if int(os.environ.get("RANK", 0)) == 0:  # of several processes, one writes
+        require_writable_folder(out)
     options: dict[str, Any] = {"sizes": sizes, "log": log, "stream": stream, "compiled": compiled}
     if wanted.data.about.of_user:
         from scalechannels.report.own_images_run import train_own_images

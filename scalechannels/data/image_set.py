@@ -41,6 +41,7 @@ class ImageSet:
     images: Tensor  # (N, C, H, W) float32
     labels: Tensor  # (N,) int64
     scales: Tensor  # (N,) float64: the factor each image was rescaled by; NaN where it is not known
+    places: Tensor | None = None  # (N, 2) float64: row and column of each object; None: at the centre
 
     def __post_init__(self) -> None:
         if self.images.ndim != 4:
@@ -49,12 +50,16 @@ class ImageSet:
             shape = getattr(self, name).shape
             if shape != self.images.shape[:1]:
                 raise ValueError(f"{name} must have the shape ({len(self.images)},); got {tuple(shape)}")
+        if self.places is not None and self.places.shape != (len(self.images), 2):
+            shape = self.places.shape
+            raise ValueError(f"places must have the shape ({len(self.images)}, 2); got {tuple(shape)}")
 
     def __len__(self) -> int:
         return len(self.images)
 
     def to(self, device: torch.device | str) -> ImageSet:
-        return ImageSet(self.images.to(device), self.labels.to(device), self.scales.to(device))
+        parts = (self.images, self.labels, self.scales, self.places)
+        return ImageSet(*(None if part is None else part.to(device) for part in parts))  # type: ignore[arg-type]
 
     def dataset(self) -> TensorDataset:
         """A torch Dataset of (image, label) over the same memory, for a DataLoader."""

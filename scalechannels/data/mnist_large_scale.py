@@ -59,6 +59,10 @@ class MnistLargeScale:
         """How many images a split has."""
         return len(self._split(split, 0)[1])
 
+    def digits(self, split: Split) -> tuple[Tensor, Tensor]:
+        """The images (N, 28, 28) and labels (N,) of a split, as MNIST has them."""
+        return self._split(split, 0)[:2]
+
     def make(
         self, split: Split, scale: Scale = 1.0, seed: int = 0, samples: int | None = None, size: int = SIZE
     ) -> ImageSet:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from scalechannels.backbones.paper import mnist_backbone
 from scalechannels.constructors import paper_network, swmax
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pooling import POOLS, MaxOverScales
@@ -111,9 +112,20 @@ def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
             centred=bool(network.centred),
             drop_features=bool(network.drop_features),
         )
+    pool = POOLS[network.name].over(len(grid), classes)
+    if network.look == "everywhere":
+        pads = backbone is not None or data.backbone != "mnist"
+        refuse(
+            pads,
+            f"network.look everywhere needs a backbone without padding, which {data.title} does not have",
+        )
+        backbone = mnist_backbone(
+            window=data.side, channels=channels or 1, classes=classes, width=network.width
+        )
+        return _everywhere(backbone, grid, pool, data.side, config, outside=data.outside)
     return paper_network(
         grid,
-        POOLS[network.name].over(len(grid), classes),
+        pool,
         data=data.backbone,
         window=data.side,
         outside=data.outside,
@@ -124,6 +136,23 @@ def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
         shifts=network.shifts,
         width=1 if backbone else network.width,
         backbone=backbone,
+    )
+
+
+def _everywhere(
+    backbone: nn.Module, grid: ScaleGrid, pool: nn.Module, window: int, config: ResolvedRun, **options: Any
+) -> ScaleChannelNetwork:
+    """A network that looks everywhere; its backbone has to slide."""
+    network = config.network
+    return ScaleChannelNetwork(
+        backbone,
+        grid,
+        pool,
+        window,
+        look="everywhere",
+        places=network.places,
+        norm=network.batch_norm,
+        **{"antialias": network.antialias, **options},
     )
 
 
@@ -145,6 +174,8 @@ def _for_own_images(config: ResolvedRun, channels: int | None, classes: int) -> 
         single = ScaleGrid.of(config.training_scale)
         return ScaleChannelNetwork(plain, single, MaxOverScales(), FIELD * window, antialias=True)
     pool = POOLS[network.name].over(len(grid), classes)
+    if network.look == "everywhere":
+        return _everywhere(backbone, grid, pool, window, config, antialias=True)
     return ScaleChannelNetwork(
         backbone, grid, pool, window, antialias=True, blur=network.blur, shifts=network.shifts
     )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import torch
 
 from scalechannels.data.image_set import ImageSet, Scale, Split, drawn_scales
 from scalechannels.training.config import DataConfig, DataName
 from scalechannels.training.config.sections import STROKES
+
+if TYPE_CHECKING:
+    from scalechannels.data.anywhere import Objects
 
 EvaluationSplit = Literal["validation", "test"]
 Size = Scale
@@ -93,6 +96,43 @@ class CifarData:
         return self.maker.make(split, size, hold_out=self.config.hold_out)
 
 
+class AnywhereData:
+    """Digits at any place of their images: the built-in ones or MNIST's."""
+
+    classes: tuple[str, ...] = tuple(str(digit) for digit in range(10))
+
+    def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:
+        self.config, self.device, self.root = config, device, root
+
+    def training(self, draw: int = 0) -> ImageSet:
+        digits = self._digits("train")
+        count = self.config.samples or len(digits.labels)
+        if self.config.distinct is not None:
+            digits = digits[: self.config.distinct]
+        return self._make(digits, count, self.config.scale, self.config.draw_seed(draw))
+
+    def testing(self, size: Size, split: EvaluationSplit) -> ImageSet:
+        digits = self._digits(split)
+        return self._make(digits, len(digits.labels), size, self.config.seed)
+
+    def _digits(self, split: Split) -> Objects:
+        if self.config.name == "strokes":
+            from scalechannels.data.strokes import strokes
+
+            count = (self.config.samples or STROKES) if split == "train" else STROKES_TEST
+            return strokes(count, self.config.seed, split)
+        from scalechannels.data.anywhere import Pictures
+        from scalechannels.data.mnist_large_scale import MnistLargeScale
+
+        return Pictures(*MnistLargeScale(self.root).digits(split))
+
+    def _make(self, digits: Objects, count: int, scale: Scale, seed: int) -> ImageSet:
+        from scalechannels.data.anywhere import anywhere
+
+        side, background = self.config.about.image, self.config.background
+        return anywhere(digits, count, scale, seed, side=side, background=background, device=self.device)
+
+
 def _folder(config: DataConfig, device: torch.device, root: Path | None) -> DataSets:
     from scalechannels.training.own_images import FolderData
 
@@ -109,7 +149,8 @@ OPENED: dict[DataName, Callable[[DataConfig, torch.device, Path | None], DataSet
 
 def open_data(config: DataConfig, device: torch.device | str = "cpu", root: Path | None = None) -> DataSets:
     """The data sets of a configuration, made on the device; `root` is where downloads are looked for."""
-    return OPENED[config.name](config, torch.device(device), root)
+    opened = AnywhereData if config.places == "anywhere" else OPENED[config.name]
+    return opened(config, torch.device(device), root)
 
 
 def require_labels(labels: torch.Tensor, classes: int) -> None:

@@ -32,6 +32,13 @@ class SizeResult:
     """The mean contribution of each scale channel to the winning class; None where there are no channels."""
     errors: str
     """Which images were classified wrongly, in the order of the test set: see `training.errors`."""
+    place_error: float | None = None
+    """Objects anywhere: how far the deciding window is off the object, the median in pixels."""
+    scale_offset: float | None = None
+    """Objects anywhere: by how much the deciding scale exceeds the object's size, the median in octaves. The
+    network learns at which scale it decides, so that it is the same at all sizes and not 0."""
+    scale_error: float | None = None
+    """How far the scales are off that median, the median in octaves."""
 
 
 @torch.inference_mode()
@@ -54,7 +61,20 @@ def evaluate_set(network: Any, data: ImageSet, size: Size, classes: int) -> Size
         confusion.tolist(),
         None if said.contributions is None else said.contributions.double().mean(0).tolist(),
         pack_errors(predicted != data.labels),
+        **_where(said, data),
     )
+
+
+def _where(said: Explanation, data: ImageSet) -> dict[str, float]:
+    """How well objects that are anywhere were found: place and scale, where the network says them."""
+    told: dict[str, float] = {}
+    if data.places is not None and said.places is not None:
+        told["place_error"] = float((said.places.double() - data.places).norm(dim=1).median())
+    if data.places is not None and said.scales is not None:
+        octaves = (said.scales.double() / data.scales).log2()
+        told["scale_offset"] = float(octaves.median())
+        told["scale_error"] = float((octaves - octaves.median()).abs().median())
+    return told
 
 
 def evaluate(
@@ -74,7 +94,13 @@ def evaluate(
 
 
 def as_json(results: Sequence[SizeResult], split: str) -> dict[str, Any]:
-    return {"split": split, "sizes": [asdict(result) for result in results]}
+    """As a run's result has it; what only some data have is left out for others."""
+    optional = ("place_error", "scale_offset", "scale_error")
+    entries = [
+        {key: value for key, value in asdict(result).items() if value is not None or key not in optional}
+        for result in results
+    ]
+    return {"split": split, "sizes": entries}
 
 
 def evaluation(

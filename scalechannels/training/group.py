@@ -181,6 +181,13 @@ class Group:
         if not common:
             return 0
         of_runs = [epochs[max(common)] for epochs in found]
+        own = {
+            name: value.shape[1:] if self._of_runs(name) else value.shape
+            for name, value in self.trainer.tensors().items()
+        }
+        for run, state in zip(self.runs, of_runs, strict=True):
+            averages = run.config.training.average > 0
+            state.require_shapes({name: own[name] for name in own if averages or not _is_average(name)})
         states = [of_runs[self.learner_of.index(learner)] for learner in range(len(self.learners))]
         self.history = [state.history for state in states]
         self.seconds["training"] = sum(entry["seconds"] for entry in self.history[-1])
@@ -200,7 +207,7 @@ class Group:
             mine = {
                 name: value[learner] if self._of_runs(name) else value
                 for name, value in tensors.items()
-                if run.config.training.average or not name.startswith("average.")
+                if run.config.training.average or not _is_average(name)
             }
             run.save(Checkpoint(epoch, mine, self.history[learner]))
             if self.how.log:
@@ -244,6 +251,10 @@ class Group:
                 "evaluation": found,
             }
             run.finish(result)
+
+
+def _is_average(name: str) -> bool:
+    return name.startswith("average.")
 
 
 def _found(tensors: dict[str, Tensor], name: str) -> Tensor:

@@ -4,7 +4,8 @@
     foveated networks        windows, where they fit      cropped, shifted and blurred, as options ask
                              images, where they do not    foveated by the network; no augmentation
     … with flips or crops    images                       flipped and cropped, foveated, then blurred
-    SWMax, the plain CNN     images                       flipped, cropped and blurred
+    looking everywhere,      images                       flipped, cropped and blurred
+    and the plain CNN
 
 Every way to look at a training set lies in memory once; runs that are trained together share it.
 """
@@ -190,7 +191,8 @@ class Alone(nn.Module):
 def changes_images(config: RunConfig) -> bool:
     """Whether each step changes the images themselves, so that they and not windows lie in memory."""
     training, data = config.training, config.data.about
-    whole = config.network.name in ("cnn", "swmax") and not data.of_user  # there it has a window
+    plain = config.network.name in ("cnn", "swmax") and not data.of_user  # there it has a window
+    whole = plain or config.network.look == "everywhere"
     cropped = training.visible < 1 and (whole or data.filled)
     return training.flips or training.crops > 0 or cropped or (whole and training.detail < 1)
 

@@ -60,7 +60,7 @@ def test_a_finished_run_says_that_it_is_done(here: Path, capsys: pytest.CaptureF
         (("--data.sizes", "-1"), "--data.sizes must be a positive number; got -1.0"),
         (("--training.epochs", "0"), "--training.epochs must be at least 1; got 0"),
         (("--network.margin", "3"), "--network.margin is for swmax, not fovlse"),
-        (("--network.batch-norm", "joint"), "--network.batch-norm works only with swmax; got fovlse"),
+        (("--network.batch-norm", "joint"), "--network.batch-norm works only with swmax, and joint with"),
         (("--network.window", "0"), "--network.window is only for your own images; remove it"),
         (("--network.pretrained", "3"), "--network.pretrained must be the scale of a channel, 0.5 to 8"),
         (("--network.low", "0.2"), "do not fit: the largest scale, 8, is not the smallest, 0.2, times"),

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from benchmarks.detection_scenes import MnistObjects
+from scalechannels.data.anywhere import Pictures
 from scalechannels.data.scenes import Scene, scene
 from scalechannels.data.strokes import BACKGROUND, BOX, strokes
 
@@ -96,7 +96,7 @@ def test_objects_of_ones_own_are_drawn_once_each_before_any_again() -> None:
 def test_mnist_like_images_serve_as_objects() -> None:
     images = torch.zeros(3, 28, 28, dtype=torch.uint8)
     images[:, 8:20, 8:20] = 255  # a square of 12 pixels: what should be there is known
-    made = scene(6, 6, objects=MnistObjects(images, torch.tensor([7, 8, 9])), sizes=(1.0, 3.0))
+    made = scene(6, 6, objects=Pictures(images, torch.tensor([7, 8, 9])), sizes=(1.0, 3.0))
     assert sorted(made.labels.tolist()) == [7, 7, 8, 8, 9, 9]
     for box, size in zip(made.boxes, made.sizes, strict=True):
         x, y = ((box[:2] + box[2:]) / 2).tolist()
@@ -127,4 +127,4 @@ def test_bad_arguments_are_named(arguments: dict, message: str) -> None:
 
 def test_no_objects_to_draw_from_is_refused() -> None:
     with pytest.raises(ValueError, match="objects is empty"):
-        scene(3, objects=MnistObjects(torch.zeros(0, 28, 28), torch.zeros(0, dtype=torch.int64)))
+        scene(3, objects=Pictures(torch.zeros(0, 28, 28), torch.zeros(0, dtype=torch.int64)))

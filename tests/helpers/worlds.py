@@ -48,7 +48,7 @@ def as_told(run: RunConfig, size: float) -> float:
             return 90 - (50 if size < 1 else 60) * abs(math.log2(size))
         gain = 1 if name == "fovmax" and network.ratio < 1.3 else 0
         peak = {"fovconc": 88, "fovavg": 91, "fovmax": 89, "fovlse": 92}[name] + gain
-        slope = {True: 15, False: 40}[size < 1] if name != "fovconc" else 45
+        slope = {True: 15, False: 40}[size < 1] - 5 * gain if name != "fovconc" else 45
         return peak - slope * abs(math.log2(size))
     if data.samples is not None:
         return {"fovlse": 98, "fovavg": 97, "fovmax": 96, "fovconc": 94, "swmax": 92, "cnn": 93}[name]
@@ -64,6 +64,7 @@ def as_told(run: RunConfig, size: float) -> float:
     outside = max(0.0, math.log2(network.low / size), math.log2(size / network.high))
     coarse = {2.0: 1.0, ROOT2: 0.1}.get(network.ratio, 0.0)
     weak = (2 if size > 2 else 1) * abs(math.log2(size / data.sizes[0])) if name == "swmax" else 0
+    coarse *= (4 if size > 2 else 2) if name == "swmax" else 1
     return 99 - 10 * outside - coarse - weak
 
 

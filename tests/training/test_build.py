@@ -64,3 +64,47 @@ def test_the_plain_cnn_costs_what_the_channels_cost(tmp_path: Path) -> None:
         assert plain.foveate.window == 4 * channels.foveate.window
         assert plain.foveate.antialias
         assert plain(torch.rand(2, 1 if mode == "L" else 3, 50, 70)).shape == (2, 7)
+
+
+def test_any_pooling_is_trained_looking_everywhere_and_tested_so(tmp_path: Path) -> None:
+    options = {"look": "everywhere", "places": "logmeanexp", "batch_norm": "joint", "antialias": True}
+    network = scalechannels.load(trained(tiny("fovlse", samples=40, network=options), tmp_path).folder)
+    assert isinstance(network, scalechannels.ScaleChannelNetwork)
+    assert isinstance(network.pool, scalechannels.LogMeanExpOverScales)
+    looking = network.everywhere
+    assert (network.look, looking.places, looking.norm) == ("everywhere", "logmeanexp", "joint")
+    assert network.foveate.antialias
+    said = network.explain(torch.rand(2, 1, 50, 60))
+    assert said.places is not None
+    assert said.places.shape == (2, 2)
+
+
+def test_own_images_can_be_looked_at_everywhere(tmp_path: Path) -> None:
+    root = write(tmp_path, [(28, 28)] * 4, "RGB")
+    network = build_network(chosen(root, NetworkConfig("fovmax", look="everywhere")), None, 5)
+    assert (network.look, network.foveate.antialias) == ("everywhere", True)
+    assert network(torch.rand(2, 3, 70, 40)).shape == (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"name": "cnn", "look": "everywhere"}, "not for cnn"),
+        ({"name": "swmax", "look": "everywhere"}, "not for swmax"),
+        ({"places": "mean"}, "needs --network.look everywhere"),
+        ({"look": "everywhere", "shifts": 1}, "need windows at the centre"),
+        ({"look": "everywhere", "blur": 0.7}, "need windows at the centre"),
+        ({"look": "everywhere", "pretrained": 1.0}, "need windows at the centre"),
+        ({"look": "everywhere", "batch_norm": "each"}, "works only with swmax"),
+    ],
+)
+def test_what_looking_everywhere_cannot_do_is_refused(options, says) -> None:
+    with pytest.raises(ValueError, match=says):
+        NetworkConfig(**options)
+
+
+@pytest.mark.parametrize("backbone", ["paper", "residual"])
+def test_a_backbone_that_pads_is_refused_everywhere(backbone) -> None:
+    config = RunConfig(DataConfig("cifar10"), NetworkConfig(look="everywhere", backbone=backbone))
+    with pytest.raises(ValueError, match="needs a backbone without padding"):
+        build_network(config.resolve())

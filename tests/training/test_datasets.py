@@ -4,7 +4,7 @@ import torch
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.training import datasets
-from scalechannels.training.config import DataConfig
+from scalechannels.training.config import DataConfig, RunConfig, TrainingConfig
 from scalechannels.training.datasets import open_data, require_labels
 
 
@@ -111,3 +111,46 @@ def test_cifar_is_tested_at_its_own_sizes(monkeypatch) -> None:
 def test_labels_that_cannot_be_learnt(labels, classes, says) -> None:
     with pytest.raises(ValueError, match=says):
         require_labels(torch.tensor(labels), classes)
+
+
+def test_digits_anywhere_are_trained_and_tested_on_at_other_sizes_and_places(one_thread: None) -> None:
+    config = DataConfig("strokes", (0.5, 0.8), samples=60, places="anywhere", distinct=20, background="noisy")
+    data = open_data(config)
+    made, again, redrawn = data.training(), data.training(), data.training(draw=1)
+    assert made.images.shape == (60, 1, 64, 64)
+    assert torch.equal(made.images, again.images)
+    assert made.places is not None
+    assert redrawn.places is not None
+    assert not torch.equal(made.places, redrawn.places)
+    assert torch.equal(made.labels[:20], made.labels[20:40])  # the same digits, elsewhere
+    assert made.scales.max() < 0.8
+    tested = data.testing(2.0, "test")
+    assert (tested.scales == 2).all()
+    assert config.about.test_sizes == CIFAR_SIZES
+    assert (
+        open_data(DataConfig("strokes", places="anywhere", side=80)).testing(1.0, "test").images.shape[2]
+        == 80
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"name": "cifar10", "places": "anywhere"}, "is for digits, not for cifar10"),
+        ({"side": 64}, "add --data.places anywhere"),
+        ({"background": "noisy"}, "add --data.places anywhere"),
+        ({"distinct": 5}, "add --data.places anywhere"),
+        ({"places": "anywhere", "side": 100_000}, "from 16 to 1024"),
+    ],
+)
+def test_options_of_digits_anywhere_are_for_them_alone(options, says) -> None:
+    with pytest.raises(ValueError, match=says):
+        DataConfig(**options)
+
+
+def test_digits_anywhere_have_all_their_options_in_the_run() -> None:
+    config = RunConfig(DataConfig("strokes", places="anywhere", redraw=True)).resolve()
+    assert config.data.side == 64
+    assert RunConfig.from_dict(config.as_dict()).resolve() == config
+    with pytest.raises(ValueError, match="crops about the centre"):
+        RunConfig(DataConfig("strokes", places="anywhere"), training=TrainingConfig(visible=0.5)).resolve()

@@ -1,14 +1,18 @@
 """Networks whose every answer is known: a pixel of the image says what they answer."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
 
 from scalechannels import ScaleChannelNetwork, ScaleGrid
+from scalechannels.data.anywhere import anywhere
 from scalechannels.data.image_set import ImageSet
 from scalechannels.data.sizes import MNIST_SIZES, OWN_SIZES, accuracy_table, range_means
+from scalechannels.data.strokes import strokes
+from scalechannels.network import Explanation
 from scalechannels.pooling import LogMeanExpOverScales, MaxOverScales, MeanOverScales
 from scalechannels.training.errors import unpack_errors
 from scalechannels.training.evaluate import as_json, evaluate, evaluate_set
@@ -130,3 +134,24 @@ def test_a_range_has_a_mean_only_where_both_of_its_ends_were_tested() -> None:
     assert range_means({4.0: 30.0, 5.0: 50.0}) == {}
     assert set(range_means(dict.fromkeys(OWN_SIZES, 50.0))) == {"[1/2,1]", "[1,4]", "[1/2,4]"}
     assert "mean" not in accuracy_table({"fovlse": {1.0: 30.0, 2.0: 50.0}})
+
+
+def test_objects_anywhere_are_told_by_place_and_scale() -> None:
+    """A network whose answers are known: always 3 rows off, two octaves above the object's size or three."""
+    data = anywhere(strokes(6), 6, (0.5, 2.0), seed=1)
+    assert data.places is not None
+
+    class Known(torch.nn.Module):
+        def explain(self, images: torch.Tensor) -> Explanation:
+            scales = data.scales * torch.tensor([4.0, 4, 4, 4, 8, 8])
+            places = data.places + torch.tensor([3.0, 0.0])
+            return Explanation(torch.eye(10)[data.labels], scales=scales, places=places)
+
+    result = evaluate_set(Known(), data, (0.5, 2.0), 10)
+    assert result.accuracy == 100
+    assert result.place_error == pytest.approx(3)
+    assert (result.scale_offset, result.scale_error) == (pytest.approx(2), pytest.approx(0))
+    (entry,) = as_json([result], "test")["sizes"]
+    assert entry["place_error"] == pytest.approx(3)
+    centred = evaluate_set(Known(), replace(data, places=None), 1.0, 10)
+    assert "place_error" not in as_json([centred], "test")["sizes"][0]

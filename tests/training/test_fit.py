@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 import torch
 from helpers.tiny_runs import SIZES, assert_same, tiny, trained, weights
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 import scalechannels
 from scalechannels.training import fit as fit_module
@@ -289,6 +291,27 @@ def test_a_damaged_checkpoint_is_named_and_kept(tmp_path, monkeypatch) -> None:
     assert path.stat().st_size == 1000
 
 
+@pytest.mark.parametrize("change", ["shape", "name", "more", "none"])
+@pytest.mark.parametrize("together", [False, True])
+def test_a_checkpoint_that_does_not_fit_its_network_is_named(tmp_path, monkeypatch, change, together) -> None:
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1)
+        with pytest.raises(Killed):
+            trained(tiny(), tmp_path, together=together)
+    (path,) = tmp_path.glob("*/checkpoint.safetensors")
+    with safe_open(path, "pt") as file:
+        metadata, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa
+    name = next(iter(tensors))
+    if change == "more":
+        tensors["model.more"] = torch.zeros(1)
+    else:
+        value = tensors.pop(name)
+        tensors.update({"shape": {name: value[None]}, "name": {f"{name}s": value}, "none": {}}[change])
+    save_file(tensors, path, metadata)
+    with pytest.raises(ValueError, match=r"checkpoint\.safetensors does not fit its run, .*; remove it"):
+        trained(tiny(), tmp_path, together=together)
+
+
 def test_a_file_in_the_place_of_the_runs(tmp_path) -> None:
     (tmp_path / "runs").write_text("mine")
     with pytest.raises(FileExistsError, match="runs"):
@@ -396,7 +419,14 @@ ours = {name for name, module in sys.modules.items() if name.startswith("scalech
 print(*(name for name in ours if not hasattr(sys.modules[name], "__path__")))
 """
 OF_A_PREDICTION = {  # see its own test
-    *("cli", "commands.predict", "saving.saved_network", "data.pictures"),
+    *(
+        "cli",
+        "commands.predict",
+        "saving.saved_network",
+        "data.image_files",
+        "data.decoding",
+        "data.pictures",
+    ),
     *("scales", "sampling", "network", "pooling", "backbones.paper", "backbones.inference"),
 }
 

@@ -44,7 +44,8 @@ class RunConfig:
             from scalechannels.training.config.own_images import chosen_from_images
 
             data, network, training = chosen_from_images(data, network, training)
-        data = filled(DataConfig, data, samples=about.samples)
+        side = about.image if data.places == "anywhere" else None
+        data = filled(DataConfig, data, samples=about.samples, side=side)
         sliding = {"margin": 8, "centred": True, "drop_features": True} if network.name == "swmax" else {}
         resolved = filled(
             ResolvedNetwork,
@@ -90,9 +91,19 @@ class RunConfig:
         about = data.about
         refuse(
             training.jitter > 0
-            and (about.filled or name in ("cnn", "swmax") or training.flips or training.crops > 0),
+            and (
+                about.filled
+                or name in ("cnn", "swmax")
+                or network.look == "everywhere"
+                or training.flips
+                or training.crops > 0
+            ),
             "training.jitter works only with foveated networks, not with cifar10, and not together with "
             "training.flips or training.crops; use training.crops instead",
+        )
+        refuse(
+            training.visible < 1 and data.places == "anywhere",
+            "training.visible crops about the centre of the image, and the digits are anywhere; remove it",
         )
         refuse(
             about.filled and name == "swmax",

@@ -6,20 +6,23 @@ Each option has its range beside it, and a docstring that is its help text.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Literal
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES, OWN_SIZES
+from scalechannels.files import require_utf8
 from scalechannels.training.config.options import (
     Count,
     NotNegative,
+    ObjectSize,
     Positive,
     Ratio,
     Seed,
     Share,
     UpToOne,
     Whole,
+    Width,
     option_name,
     refuse,
     require_values,
@@ -32,6 +35,10 @@ NetworkName = str
 Initialisation = Literal["torch", "he", "glorot"]
 Backbone = Literal["paper", "residual"]
 SlidingNorm = Literal["joint", "each"]
+ObjectPlaces = Literal["centre", "anywhere"]
+Surroundings = Literal["plain", "noisy", "cluttered"]
+Look = Literal["centre", "everywhere"]
+Places = Literal["max", "mean", "logmeanexp"]
 Schedule = Literal["step", "cosine"]
 Precision = Literal["float32", "bfloat16"]
 
@@ -42,8 +49,12 @@ OF_OWN_IMAGES = (
 OF_SWMAX = ("margin", "centred", "drop_features")
 FIELD = 4
 """The plain CNN's field, and the frame of test images, in sizes of the object: the paper's 112 for 28."""
+FARTHEST = 1000
+"""How many times larger or smaller objects may be in use than in training."""
 NEXT_DRAW = 1_000_003
 """From the seed of one drawing of sizes to that of the next."""
+ANYWHERE = 64
+"""The side of an image with a digit anywhere, in pixels, where none is given."""
 STROKES = 10_000
 """Built-in digits to train on, where no number is given."""
 
@@ -67,8 +78,9 @@ class DataSet:
     """What continues an image beyond its edge."""
     smooth: bool = False
     """Its objects are smoothed in proportion to their size."""
-    takes: tuple[Literal["samples", "redrawn samples", "hold_out"], ...] = ()
-    """Which options it has beside those of all: some of its images, these redrawn, a part for validation."""
+    takes: tuple[Literal["samples", "redrawn samples", "hold_out", "places"], ...] = ()
+    """Which options it has beside those of all: some of its images, these redrawn, a part for validation,
+    objects anywhere in their images."""
     samples: int | None = None
     """How many images are trained on, where no number is given; None: all."""
     backbone: Literal["mnist", "cifar10"] = "mnist"
@@ -98,10 +110,12 @@ DATA_SETS: dict[DataName, DataSet] = {
         title="The built-in digits",
         test_sizes=MNIST_SIZES,
         smooth=True,
-        takes=("samples", "redrawn samples"),
+        takes=("samples", "redrawn samples", "places"),
         samples=STROKES,
     ),
-    "mnist": DataSet(title="MNIST Large Scale", test_sizes=MNIST_SIZES, smooth=True, takes=("samples",)),
+    "mnist": DataSet(
+        title="MNIST Large Scale", test_sizes=MNIST_SIZES, smooth=True, takes=("samples", "places")
+    ),
     "cifar10": DataSet(
         title="CIFAR-10",
         test_sizes=CIFAR_SIZES,
@@ -149,7 +163,7 @@ class DataConfig:
 
     name: DataName = "strokes"
     """strokes: built-in digits. mnist: MNIST Large Scale. cifar10: CIFAR-10. folder: yours, see --data."""
-    sizes: tuple[Positive, ...] = (1.0,)
+    sizes: tuple[ObjectSize, ...] = (1.0,)
     """Size of the training objects; 1 is the size in the original images. One number: that size. Two: all
     sizes between them. Three or more: only these sizes."""
     samples: int | None = None
@@ -182,6 +196,15 @@ class DataConfig:
     """Your own images: leave out unreadable files instead of refusing the folder."""
     max_pixels: Count | None = None
     """Your own images: files with more pixels than this count as unreadable. Default: 48 million."""
+    # What follows is for digits alone.
+    places: ObjectPlaces = "centre"
+    """Digits: where they are, at the centre of the image or anywhere inside it."""
+    side: Count | None = None
+    """Digits anywhere: the side of an image in pixels, 16 to 1024. Default: 64."""
+    background: Surroundings = "plain"
+    """Digits anywhere: plain; noisy; or cluttered by parts of other digits."""
+    distinct: Count | None = None
+    """Digits anywhere: train on so many different ones, which come again elsewhere. Default: all."""
 
     def __post_init__(self) -> None:
         require_values("data", self)
@@ -196,9 +219,17 @@ class DataConfig:
         few = samples is not None and samples < 10
         refuse(few, f"data.samples must be at least 10; got {samples}")
         # An option that would have no effect is an error: the run's name would promise what it does not do.
-        refuse(self.redraw and len(sizes) == 1, f"data.redraw needs two or more data.sizes; got {listed}")
+        moving = self.places == "anywhere"
+        refuse(moving and "places" not in takes, f"data.places anywhere is for digits, not for {name}")
+        for option in () if moving else ("side", "background", "distinct"):
+            given = getattr(self, option) not in (None, "plain")
+            refuse(given, f"data.{option} is for digits anywhere: add --data.places anywhere")
+        fits = self.side is None or 16 <= self.side <= 1024
+        refuse(not fits, f"data.side must be from 16 to 1024 pixels; got {self.side}")
+        drawn = moving or len(sizes) > 1
+        refuse(self.redraw and not drawn, f"data.redraw needs two or more data.sizes; got {listed}")
         refuse(
-            self.redraw and samples is not None and "redrawn samples" not in takes,
+            self.redraw and samples is not None and not moving and "redrawn samples" not in takes,
             f"data.redraw cannot be combined with data.samples for {name}",
         )
         within = all(low <= size <= high for size in sizes)
@@ -216,9 +247,10 @@ class DataConfig:
     def _check_own_images(self) -> None:
         share, deployed = self.validation, self.deploy_pixel_sizes
         refuse(
-            self.folder is None,
+            not self.folder,
             "your own images need --data FOLDER, with a subfolder for each class",
         )
+        require_utf8(self.folder or "")  # it is written to the run's config.toml
         refuse(self.samples is not None, "data.samples does not apply to your own images; remove it")
         refuse(self.hold_out, "data.hold_out works only with cifar10; data.validation splits your images")
         between = share is None or 0 < share < 1
@@ -229,11 +261,22 @@ class DataConfig:
             f"--pixel-size and --deploy-pixel-sizes must be given together; got only {alone}",
         )
         refuse(deployed == (), "--deploy-pixel-sizes must be one size or more; got none")
+        for size in deployed or ():
+            far = not 1 / FARTHEST <= size / (self.pixel_size or size) <= FARTHEST
+            refuse(
+                far,
+                f"--pixel-size and --deploy-pixel-sizes may differ by a factor of {FARTHEST}; got "
+                f"{self.pixel_size:g} and {size:g}",
+            )
 
     @property
     def about(self) -> DataSet:
         """What the data set is."""
-        return DATA_SETS[self.name]
+        known = DATA_SETS[self.name]
+        if self.places == "centre":
+            return known
+        side = ANYWHERE if self.side is None else self.side
+        return replace(known, image=side, test_sizes=CIFAR_SIZES)  # larger ones leave such an image
 
     @property
     def scale(self) -> float | tuple[float, ...]:
@@ -257,8 +300,8 @@ class NetworkConfig:
     """What is trained."""
 
     name: NetworkName = "fovlse"
-    """fovlse, fovavg, fovmax and the like: scale channels that look at the centre of the image, named after
-    their pooling. swmax: scale channels that look everywhere. cnn: a plain CNN."""
+    """fovlse, fovavg, fovmax and the like: scale channels, named after their pooling over scales; see
+    network.look. swmax: the paper's, which look everywhere. cnn: a plain CNN."""
     low: Positive | None = None
     """The smallest scale of the channels: channel σ sees σ·n pixels, where n is the window's side (28; 32 for
     CIFAR-10; network.window for your own images). Default: 1/2; chosen from your own images."""
@@ -285,7 +328,7 @@ class NetworkConfig:
     28; 56 if objects have 48 pixels or more."""
     backbone: Backbone = "paper"
     """The backbone that all channels share: the paper's, or a stronger residual one (CIFAR-10 only)."""
-    width: Count = 1
+    width: Width = 1
     """Multiply the number of features of the backbone by this. Not for your own images, nor for the paper's
     backbone on CIFAR-10."""
     initialisation: Initialisation | None = None
@@ -299,6 +342,10 @@ class NetworkConfig:
     """SWMax: extend every rescaled image so that one window lies at its centre. Default: on."""
     drop_features: bool | None = None
     """SWMax: dropout drops a feature everywhere in an image (default) instead of at each place separately."""
+    look: Look = "centre"
+    """Where scale channels look: at the centre of the image, or everywhere, for objects at any place."""
+    places: Places = "max"
+    """Looking everywhere: what a channel makes of its places: the strongest one, or a mean of all."""
 
     def __post_init__(self) -> None:
         require_values("network", self)
@@ -317,7 +364,21 @@ class NetworkConfig:
         for option in OF_SWMAX:
             refuse(not sliding and bool(getattr(self, option)), f"network.{option} is for swmax, not {name}")
         norm, alone = self.batch_norm is not None, self.pretrained is not None
-        refuse(norm and not sliding, f"network.batch_norm works only with swmax; got {name}")
+        everywhere = self.look == "everywhere"
+        refuse(
+            everywhere and name in ("swmax", "cnn"),
+            f"network.look is for scale channels such as fovlse, not for {name}: swmax looks everywhere by "
+            "itself, and a plain CNN has no windows",
+        )
+        refuse(self.places != "max" and not everywhere, "network.places needs --network.look everywhere")
+        refuse(
+            everywhere and (self.shifts > 0 or self.blur is not None or alone),
+            "network.shifts, blur and pretrained need windows at the centre; remove them or network.look",
+        )
+        refuse(
+            norm and not (sliding or (everywhere and self.batch_norm == "joint")),
+            f"network.batch_norm works only with swmax, and joint with network.look everywhere; got {name}",
+        )
         refuse(norm and alone, "network.batch_norm cannot be combined with network.pretrained; remove one")
         refuse(
             self.pretrained is not None and name == "cnn",

@@ -4,10 +4,13 @@ import dataclasses
 
 import pytest
 from helpers.any_run import configs
+from helpers.fuzzing import examples
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from scalechannels.files import write_text
 from scalechannels.training.config import DataConfig, NetworkConfig, ResolvedRun, RunConfig, TrainingConfig
-from scalechannels.training.config.options import changed
+from scalechannels.training.config.options import changed, read_toml, to_toml
 
 
 def run(data: str = "mnist", network: str = "fovavg", **training) -> RunConfig:
@@ -31,6 +34,7 @@ def test_every_run_survives_its_file(tmp_path_factory, config) -> None:
         ("[training]\nepoch = 3\n", r"unknown option training\.epoch; .*epochs"),
         ("[trainig]\nepochs = 3\n", r"unknown table \[trainig\]; .*training"),
         ("epochs = 3\n", "unknown option epochs outside a table; .*: data, network, training"),
+        ('"a\\nb" = 3\n', r"unknown option 'a\\nb' outside a table"),
         ("training = 3\n", r"\[training\] must be a table"),
         ('[training]\nepochs = "3"\n', r"training\.epochs must be a whole number; got '3'"),
         ("[training]\nepochs = 3.5\n", r"training\.epochs must be a whole number; got 3\.5"),
@@ -67,6 +71,29 @@ def test_a_file_that_is_not_there(tmp_path) -> None:
         RunConfig.from_toml(tmp_path / "nowhere.toml")
 
 
+@examples(200)
+@given(text=st.text(st.characters(exclude_categories=())))
+def test_any_text_comes_back_from_toml_or_is_refused(tmp_path_factory, text: str) -> None:
+    if any("\ud800" <= character <= "\udfff" for character in text):  # which UTF-8 cannot hold
+        with pytest.raises(ValueError, match="is no valid UTF-8"):
+            to_toml({"data": {"folder": text}})
+        return
+    path = tmp_path_factory.getbasetemp() / "any.toml"
+    write_text(path, to_toml({"data": {"folder": text}}))
+    assert read_toml(path) == {"data": {"folder": text}}
+
+
+@pytest.mark.parametrize("text", ["📷", "\x7f", "\x00\x1f\x80", 'a"b\\c\n\r\t', "\u2028", "\U0010ffff", "é"])
+def test_awkward_text_comes_back_from_toml(tmp_path, text: str) -> None:
+    write_text(tmp_path / "a.toml", to_toml({"a": {"b": text, "c": [text]}}))
+    assert read_toml(tmp_path / "a.toml") == {"a": {"b": text, "c": [text]}}
+
+
+def test_a_folder_whose_name_is_no_text_is_named_before_it_is_read() -> None:
+    with pytest.raises(ValueError, match=r"'caf\\udce9' is no valid UTF-8, so .* rename it"):
+        DataConfig("folder", folder="caf\udce9")
+
+
 def test_only_what_differs_from_the_defaults_names_a_run() -> None:
     """A field that a later version adds, at its default, must not rename the results that exist."""
 
@@ -101,3 +128,9 @@ def test_what_is_trained_has_nothing_open(option) -> None:
     with pytest.raises(ValueError, match=rf"training\.{option} is missing; a trained run always has it"):
         ResolvedRun.from_dict(values)
     assert RunConfig.from_dict(values).resolve() == run().resolve()
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400)])
+def test_a_whole_number_too_large_for_a_float_is_refused(number) -> None:
+    with pytest.raises(ValueError, match=r"network\.high"):
+        RunConfig.from_dict({"network": {"high": number}})

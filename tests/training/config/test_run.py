@@ -109,7 +109,10 @@ def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
             lambda: DataConfig("mnist", (1.0, 2.0), samples=20, redraw=True),
             r"data\.redraw cannot be combined with data\.samples for mnist",
         ),
-        (lambda: NetworkConfig(batch_norm="joint"), r"network\.batch_norm works only with swmax; got fovlse"),
+        (
+            lambda: NetworkConfig(batch_norm="joint"),
+            r"network\.batch_norm works only with swmax, and joint with",
+        ),
         (
             lambda: NetworkConfig("swmax", batch_norm="joint", pretrained=1.0),
             r"network\.batch_norm cannot be combined with network\.pretrained",
