@@ -9,6 +9,7 @@ tested once more, on what no choice was made by (test images):
               is all that it takes. CIFAR-10 by factors from 1/4 to 4
     black     what lies outside the picture is black instead of repeated or mirrored: for digits as the
               windows see it, for CIFAR-10 in the test images themselves
+    aliased   CIFAR-10, shrunk without anti-aliasing: perhaps what the paper did
     strokes   the built-in digits, whose rescaling is true at every size; digits only
 
 Each run adds one line for each test. A run that the file has already is left out.
@@ -29,7 +30,7 @@ from scalechannels import ScaleChannelNetwork
 from scalechannels.data.image_set import ImageSet
 from scalechannels.data.mnist_large_scale import MnistLargeScale
 from scalechannels.data.pictures import BACKGROUND
-from scalechannels.data.rescale import rescale
+from scalechannels.data.rescale import Continuation, rescale
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.data.sources import load_cifar10
 from scalechannels.plain import PlainNetwork
@@ -57,12 +58,14 @@ def tests(config: ResolvedRun, device: torch.device, images: int) -> Iterator[tu
         data = load_cifar10()
         pictures, labels = (part[:images].to(device) for part in (data.test_images, data.test_labels))
 
-        def cifar(size: float, continuation: str) -> tuple[Tensor, Tensor]:
-            parts = [rescale(part, size, continuation=continuation) for part in pictures.split(1000)]  # type: ignore
+        def cifar(size: float, continuation: Continuation, antialias: bool = True) -> tuple[Tensor, Tensor]:
+            how: Any = {"continuation": continuation, "antialias": antialias}
+            parts = [rescale(part, size, **how) for part in pictures.split(1000)]
             return torch.cat(parts).clamp(0, 255) / 255, labels
 
         yield "wide", [(s, lambda s=s: cifar(s, "reflect")) for s in CIFAR_WIDE]
         yield "black", [(s, lambda s=s: cifar(s, "zero")) for s in CIFAR_WIDE if s <= 1]
+        yield "aliased", [(s, lambda s=s: cifar(s, "reflect", False)) for s in CIFAR_WIDE if 0.49 < s <= 1]
 
 
 def _part(made: ImageSet, images: int) -> tuple[Tensor, Tensor]:
