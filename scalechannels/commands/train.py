@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter, Token, default_name_transform
 
@@ -63,6 +63,13 @@ def train_network(
     ] = True,
     network: NetworkConfig | None = None,
     training: TrainingConfig | None = None,
+    recipe: Annotated[
+        Literal["recommended", "paper"],
+        Parameter(
+            help="How to fill in network.antialias and training.smoothing, average, visible and detail where "
+            "you leave them out: as docs/evidence.md supports, or as in the paper, which has none of them."
+        ),
+    ] = "recommended",
     out: Out = Path("runs"),
     device: Device = None,
     root: Root = None,
@@ -85,7 +92,8 @@ def train_network(
 ) -> None:
     """Train a network, test it at many sizes, and save the weights and the results.
 
-    Options that you leave out follow the paper's training recipe; the default network, fovlse, is ours.
+    The default network, fovlse, is ours, and so are a few ingredients of the training (see --recipe). All
+    else that you leave out follows the paper's training recipe.
 
     A run is named after its configuration. If it is stopped or killed, run the same command again to resume
     after the last complete epoch. A finished run is not trained again, and is tested again only if you give
@@ -104,8 +112,11 @@ def train_network(
     - torchrun --nproc-per-node 2 -m scalechannels.cli train --data.samples 2000  (two GPUs, one process each)
     """
     from scalechannels.files import require_writable_folder
+    from scalechannels.training.config.recommended import recommended
 
     wanted = RunConfig(data or DataConfig(), network or NetworkConfig(), training or TrainingConfig())
+    if recipe == "recommended":
+        wanted = recommended(wanted, augment=not stream)
     place = require_device(device)
     if int(os.environ.get("RANK", 0)) == 0:  # of several processes, one writes
         require_writable_folder(out)

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from scalechannels.data.image_set import ImageSet
 from scalechannels.sampling import Foveate
 from scalechannels.saving.saved_network import Network
-from scalechannels.training.config import ResolvedRun, RunConfig
+from scalechannels.training.config import ResolvedRun
 
 MEMORY_SHARE = 0.5
 """Windows may fill this share of the free memory; beyond it, images are foveated in every step."""
@@ -188,7 +188,7 @@ class Alone(nn.Module):
         return network.from_stack(windows[0].movedim(-1, 2).contiguous())[None]
 
 
-def changes_images(config: RunConfig) -> bool:
+def changes_images(config: ResolvedRun) -> bool:
     """Whether each step changes the images themselves, so that they and not windows lie in memory."""
     training, data = config.training, config.data.about
     plain = config.network.name in ("cnn", "swmax") and not data.of_user  # there it has a window
@@ -197,7 +197,7 @@ def changes_images(config: RunConfig) -> bool:
     return training.flips or training.crops > 0 or cropped or (whole and training.detail < 1)
 
 
-def require_no_augmentation(config: RunConfig) -> None:
+def require_no_augmentation(config: ResolvedRun) -> None:
     """An error where a run augments what does not lie in memory."""
     if config.training.augments:
         raise MemoryError(

@@ -8,13 +8,13 @@ from helpers.tiny_runs import tiny, trained
 
 import scalechannels
 from scalechannels.training import datasets, inputs
-from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config import DataConfig, NetworkConfig, ResolvedRun, RunConfig, TrainingConfig
 from scalechannels.training.inputs import changes_images, require_no_augmentation
 from scalechannels.training.trainer import Trainer
 
 
-def run(data: str, **training) -> RunConfig:
-    return RunConfig(DataConfig(data), NetworkConfig("fovlse"), TrainingConfig(**training))  # type: ignore
+def run(data: str, **training) -> ResolvedRun:
+    return RunConfig(DataConfig(data), NetworkConfig("fovlse"), TrainingConfig(**training)).resolve()  # type: ignore
 
 
 @pytest.mark.parametrize("option", [{"flips": True}, {"crops": 1}, {"visible": 0.5}])
@@ -27,8 +27,8 @@ def test_images_of_cifar_are_changed_before_windows_are_made(option) -> None:
 @pytest.mark.parametrize("option", [{"flips": True}, {"crops": 1}, {"visible": 0.5}, {"detail": 0.5}])
 @pytest.mark.parametrize("name", ["cnn", "swmax"])
 def test_networks_without_windows_have_their_images_changed(name, option) -> None:
-    assert changes_images(tiny(name, **option))
-    assert not changes_images(tiny(name))
+    assert changes_images(tiny(name, **option).resolve())
+    assert not changes_images(tiny(name).resolve())
 
 
 def test_others_keep_windows_in_memory() -> None:

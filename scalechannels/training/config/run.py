@@ -53,6 +53,7 @@ class RunConfig:
             low=0.5,
             high=about.high,
             dropout=about.dropout,
+            antialias=False,
             initialisation="glorot" if network.name == "fovconc" and not about.of_user else None,
             **sliding,
         )
@@ -81,7 +82,11 @@ class RunConfig:
                 schedule=schedule,
                 period=2 if schedule == "step" else about.period or training.epochs or about.epochs,
                 precision="bfloat16" if device.startswith("cuda") else "float32",
-                average_corrected=training.average > 0,
+                smoothing=0.0,
+                average=0.0,
+                average_corrected=bool(training.average),
+                visible=1.0,
+                detail=1.0,
             ),
         )
 
@@ -102,7 +107,7 @@ class RunConfig:
             "training.flips or training.crops; use training.crops instead",
         )
         refuse(
-            training.visible < 1 and data.places == "anywhere",
+            (training.visible or 1) < 1 and data.places == "anywhere",
             "training.visible crops about the centre of the image, and the digits are anywhere; remove it",
         )
         refuse(
@@ -127,7 +132,10 @@ class RunConfig:
             single = network.pretrained is not None
             refuse(name == "swmax", "your own images need a foveated network or cnn; got network.name swmax")
             refuse(single, "network.pretrained does not apply to your own images; remove it")
-            refuse(network.antialias, "windows of your own images are always anti-aliased; remove the option")
+            refuse(
+                bool(network.antialias),
+                "windows of your own images are always anti-aliased; remove the option",
+            )
             refuse(network.width > 1, "network.width does not apply to your own images; remove it")
             averaged = network.average_scales
             refuse(averaged, "network.average_scales does not apply to your own images; remove it")

@@ -310,8 +310,9 @@ class NetworkConfig:
     chosen from your own images."""
     ratio: Ratio = 2**0.25
     """The ratio between neighbouring scales."""
-    antialias: bool = False
-    """Average the pixels that bilinear interpolation would skip in coarse channels."""
+    antialias: bool | None = field(default=None, metadata={"unnamed": False})
+    """Average the pixels that bilinear interpolation would skip in coarse channels. Default: see --recipe;
+    paper: off."""
     blur: Positive | None = None
     """Blur the windows so that all channels are equally blurred. The number is the variance of that blur, in
     squared pixels of the window. Default: off."""
@@ -350,7 +351,7 @@ class NetworkConfig:
     def __post_init__(self) -> None:
         require_values("network", self)
         name, sliding = self.name, self.name == "swmax"
-        windows = self.antialias or self.blur is not None
+        windows = bool(self.antialias) or self.blur is not None
         refuse(
             windows and name in ("swmax", "cnn"),
             f"network.antialias and network.blur work only with foveated networks; got {name}",
@@ -415,18 +416,19 @@ class TrainingConfig:
     """Seed for the initial weights, the order of the images and the dropout."""
     precision: Precision | None = None
     """bfloat16 autocast or float32. Default: bfloat16 on a GPU, float32 on a CPU."""
-    smoothing: UpToOne = 0.0
-    """The share of the target that is spread evenly over all classes."""
-    average: UpToOne = 0.0
-    """Test a moving average of the weights, with this decay per step. 0: test the weights themselves."""
+    smoothing: UpToOne | None = field(default=None, metadata={"unnamed": 0.0})
+    """The share of the target that is spread evenly over all classes. Default: see --recipe; paper: 0."""
+    average: UpToOne | None = field(default=None, metadata={"unnamed": 0.0})
+    """Test a moving average of the weights, with this decay per step. 0: test the weights themselves.
+    Default: see --recipe; paper: 0."""
     average_corrected: bool | None = field(default=None, metadata={"unnamed": False})
     """Leave the initial weights out of the average, and recompute batch norm's statistics. Default: on."""
-    visible: Share = 1.0
+    visible: Share | None = field(default=None, metadata={"unnamed": 1.0})
     """Crop every second image, on average, so that only a part of the object stays: a random share of it, at
-    least this. 1 turns it off."""
-    detail: Share = 1.0
+    least this. 1 turns it off. Default: see --recipe; paper: 1."""
+    detail: Share | None = field(default=None, metadata={"unnamed": 1.0})
     """Blur every second image, on average, as if it had been rescaled by a random factor between this,
-    above 0, and 1. 1 turns it off."""
+    above 0, and 1. 1 turns it off. Default: see --recipe; paper: 1."""
     jitter: Whole = 0
     """Foveated networks: shift every window at random, by at most this many of its pixels."""
     flips: bool = False
@@ -445,11 +447,6 @@ class TrainingConfig:
             "training.average_corrected needs training.average, the average that it corrects",
         )
 
-    @property
-    def augments(self) -> bool:
-        """Whether each step changes what it sees at random."""
-        return self.flips or self.crops > 0 or self.jitter > 0 or self.visible < 1 or self.detail < 1
-
 
 # In what follows nothing is left open. `field()`, else they would inherit None as their default.
 
@@ -461,6 +458,7 @@ class ResolvedNetwork(NetworkConfig):
     low: Positive = field()
     high: Positive = field()
     dropout: UpToOne = field()
+    antialias: bool = field(default=False, metadata={"unnamed": False})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -473,7 +471,16 @@ class ResolvedTraining(TrainingConfig):
     schedule: Schedule = field()
     period: Count = field()
     precision: Precision = field()
+    smoothing: UpToOne = field(default=0.0, metadata={"unnamed": 0.0})
+    average: UpToOne = field(default=0.0, metadata={"unnamed": 0.0})
     average_corrected: bool = field(default=False, metadata={"unnamed": False})
+    visible: Share = field(default=1.0, metadata={"unnamed": 1.0})
+    detail: Share = field(default=1.0, metadata={"unnamed": 1.0})
+
+    @property
+    def augments(self) -> bool:
+        """Whether each step changes what it sees at random."""
+        return self.flips or self.crops > 0 or self.jitter > 0 or self.visible < 1 or self.detail < 1
 
     def rate_at(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0; constant within an epoch."""
