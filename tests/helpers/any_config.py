@@ -68,7 +68,9 @@ def changed(draw: st.DrawFn, valid: dict[str, Any]) -> Any:
                 st.sampled_from(([place[key]], {"class": place[key]}, {"arguments": place[key]}))
             )
         elif how == "scale" and type(place[key]) in (int, float):
-            place[key] = place[key] * draw(st.sampled_from((-1, 0, 2, 0.5, 1000, 10**9)))
+            # No float can hold half of a number as long as some above.
+            half = 0.5 if abs(place[key]) < 2**53 else 3
+            place[key] = place[key] * draw(st.sampled_from((-1, 0, 2, half, 1000, 10**9)))
         else:
             place[key] = draw(values)
     return config[""]
