@@ -4,20 +4,26 @@
 
 Channel σ samples the image at spacing exactly σ about the centre, ceil(H/σ) samples, or as many as the window
 needs where that is more. Place i along an axis is the window whose first sample is stride·i.
+
+Where nothing is learnt, a large image is looked at in tiles: memory is bounded by a tile, not by the image.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from scalechannels.backbones.inference import learning
+from scalechannels.backbones.joint_norm import jointly_normed
+from scalechannels.backbones.paper import ConvBackbone
+from scalechannels.backbones.sliding import as_built, convolutional
 from scalechannels.pooling import log_mean_exp, maximum
-from scalechannels.sampling import Foveate
+from scalechannels.sampling import Foveate, most_digits, sample
 
 if TYPE_CHECKING:
     from scalechannels.network import Norm, Places
@@ -27,6 +33,23 @@ OVER_PLACES: dict[str, Callable[[Tensor, int], Tensor]] = {
     "mean": lambda values, dim: values.mean(dim),
     "logmeanexp": log_mean_exp,
 }
+OVER_TILES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "max": lambda values, shares: maximum(values, 0),
+    "mean": lambda values, shares: torch.tensordot(shares, values, 1),
+    "logmeanexp": lambda values, shares: torch.logsumexp(values + shares.log()[:, None, None], 0),
+}
+"""The same of what was pooled in tiles (T, B, K), each with its share (T,) of the places."""
+TILE_ON_CPU, TILE = 96, 1024
+"""Places along a tile at most, on a CPU so that it fits the cache."""
+
+
+class Part(NamedTuple):
+    """What a channel says at some of its places."""
+
+    logits: Tensor  # (B, K, h, w)
+    rows: range
+    """Which places of the channel these are, down the image."""
+    columns: range
 
 
 class Everywhere:
@@ -43,6 +66,9 @@ class Everywhere:
     norm       None: the backbone as it is, channel by channel. "joint" and "each" are the batch norms that
                the paper tried and found to impair SWMax, over the maps of all channels or of each by itself;
                neither is scale invariant. "each" takes a backbone without and has `norms` of its own
+
+    Law: in tiles an image gets the answer that it gets whole. Limit: up to rounding; tiles overlap by less
+    than a window, which is computed again.
     """
 
     def __init__(
@@ -76,9 +102,8 @@ class Everywhere:
         )
 
     def __call__(self, images: Tensor, backbone: Any) -> Tensor:
-        over = OVER_PLACES[self.places]
-        maps = self.logit_maps(images, backbone)
-        return torch.stack([over(channel.flatten(2), 2) for channel in maps], 1)  # (B, S, K)
+        seen = self._seen(images, backbone)
+        return torch.stack([self._over_tiles(list(map(self._tile, parts))) for parts in seen], 1)  # (B, S, K)
 
     def found(self, images: Tensor, backbone: Any) -> tuple[Tensor, Tensor]:
         """The same, and where each class is strongest in each channel: (B, S, K) and (B, S, K, 2).
@@ -86,26 +111,35 @@ class Everywhere:
         Rows and columns are in float32 at least: half precision cannot tell those of a large image apart.
         """
         said, where = [], []
-        for sigma, maps in zip(self.foveate.grid, self.logit_maps(images, backbone), strict=True):
-            strongest = maps.flatten(2).argmax(2)  # (B, K)
-            rows, columns = (
-                self._positions(sigma, side, places, images)
-                for side, places in zip(images.shape[2:], maps.shape[2:], strict=True)
-            )
-            at = rows[strongest // maps.shape[3]], columns[strongest % maps.shape[3]]
-            said.append(OVER_PLACES[self.places](maps.flatten(2), 2))
-            where.append(torch.stack(at, -1))
+        for sigma, parts in zip(self.foveate.grid, self._seen(images, backbone), strict=True):
+            tiles, strongest, at = [], [], []
+            for part in parts:
+                tiles.append(self._tile(part))
+                values, place = part.logits.flatten(2).max(2)  # (B, K) each
+                rows, columns = (
+                    self._centres(sigma, side, places, images)
+                    for side, places in zip(images.shape[2:], part[1:], strict=True)
+                )
+                width = part.logits.shape[3]
+                strongest.append(values)
+                at.append(torch.stack((rows[place // width], columns[place % width]), -1))  # (B, K, 2)
+            said.append(self._over_tiles(tiles))
+            tile = torch.stack(strongest).argmax(0, keepdim=True)[..., None]  # (1, B, K, 1)
+            where.append(torch.stack(at).take_along_dim(tile, 0)[0])
         return torch.stack(said, 1), torch.stack(where, 1)
 
     def logit_maps(self, images: Tensor, backbone: Any) -> Iterator[Tensor]:
-        """The logits of each channel at its places: S maps (B, K, h, w)."""
+        """The logits of each channel at all its places: S maps (B, K, h, w)."""
         kept = []
         if backbone.training and self.drop_features:
             kept.append(backbone.drop(images.new_ones(len(images), backbone.hidden, 1, 1)))
         rescaled = (self._rescaled(images, sigma) for sigma in self.foveate.grid)
-        if self.norm is None:  # channel by channel, which takes less memory
-            return (backbone.logit_map(channel, *kept) for channel in rescaled)
-        return (backbone.slid(channel, *kept) for channel in self._normed_maps(list(rescaled), backbone))
+        if self.norm == "joint" and any(block[1].training for block in backbone.convolutions):
+            maps = self._jointly_normed(list(rescaled), backbone)
+            return (backbone.slid(channel, *kept) for channel in maps)
+        # Channel by channel, which takes less memory.
+        sliding = self._sliding(backbone)
+        return (slide(channel, *kept) for slide, channel in zip(sliding, rescaled, strict=True))
 
     def sampled_size(self, size: Sequence[int], sigma: float) -> tuple[int, int]:
         """How many rows and columns channel σ has of an image of this size (H, W)."""
@@ -120,6 +154,53 @@ class Everywhere:
         names = ("places", "margin", "centred", "drop_features", "norm")
         return {name: getattr(self, name) for name in names if getattr(self, name)}
 
+    def _seen(self, images: Tensor, backbone: Any) -> Iterator[Iterator[Part]]:
+        """What each channel says, in one part, or in tiles where it is large and nothing is learnt."""
+        tile = TILE_ON_CPU if images.device.type == "cpu" else TILE
+        finest = self.sampled_size(images.shape[2:], self.foveate.grid.minimum)
+        if learning(backbone) or max(finest) <= self._reach(tile):
+            for maps in self.logit_maps(images, backbone):
+                yield iter([Part(maps, range(maps.shape[2]), range(maps.shape[3]))])
+            return
+        places = getattr(backbone, "places", self._places)
+        for sigma, slide in zip(self.foveate.grid, self._sliding(backbone), strict=True):
+            yield self._tiles(images, sigma, slide, places, tile)
+
+    def _tiles(
+        self,
+        images: Tensor,
+        sigma: float,
+        slide: Callable[[Tensor], Tensor],
+        places: Callable[[int], int],
+        tile: int,
+    ) -> Iterator[Part]:
+        """A channel piece by piece: sample what the windows of some places see, and slide over that."""
+        foveate, shape, dtype = self.foveate, images.shape, images.dtype
+        exact = images if dtype in (torch.float32, torch.float64) else images.float()
+        planes = exact.flatten(0, 1)  # (B·C, H, W)
+        half_width = max(1.0, sigma) if foveate.antialias else 1.0
+        down, across = (_spans(places(samples), tile) for samples in self.sampled_size(shape[2:], sigma))
+        for rows in down:
+            for columns in across:
+                y = self._samples(sigma, shape[2], rows, images.device)
+                x = self._samples(sigma, shape[3], columns, images.device)
+                sampled = sample(planes, y, x, half_width, outside=foveate.outside, fill=foveate.fill)
+                sampled = sampled.unflatten(0, shape[:2]).to(dtype)
+                logits = slide(sampled.contiguous(memory_format=torch.channels_last))
+                yield Part(logits[:, :, : len(rows), : len(columns)], rows, columns)
+
+    def _tile(self, part: Part) -> tuple[Tensor, int]:
+        """What pools the places of a part, and how many they are."""
+        values = part.logits.flatten(2)
+        return OVER_PLACES[self.places](values, 2), values.shape[2]
+
+    def _over_tiles(self, tiles: Sequence[tuple[Tensor, int]]) -> Tensor:
+        values, counts = zip(*tiles, strict=True)
+        if len(values) == 1:
+            return values[0]  # (B, K)
+        shares = torch.tensor(counts, dtype=values[0].dtype, device=values[0].device) / sum(counts)
+        return OVER_TILES[self.places](torch.stack(values), shares)
+
     def _sampled(self, side: float) -> int:
         slack = 1e-9  # a side that is whole but for rounding must not gain a sample
         window = self.foveate.window
@@ -129,11 +210,25 @@ class Everywhere:
             samples = window + -(-(samples - window) // steps) * steps
         return samples
 
-    def _positions(self, sigma: float, side: int, places: int, like: Tensor) -> Tensor:
-        """The centres (places,) of the windows along an axis of the image."""
+    def _reach(self, places: int) -> int:
+        """The samples that the windows of so many neighbouring places see along an axis."""
+        return self.stride * (places - 1) + self.foveate.window
+
+    def _places(self, samples: int) -> int:
+        """The places whose windows lie inside so many samples; a backbone of ours knows of more."""
+        return (samples - self.foveate.window) // self.stride + 1
+
+    def _samples(self, sigma: float, side: int, places: range, device: torch.device) -> Tensor:
+        """Where these places of a channel sample an axis of the image."""
+        steps = torch.arange(self._reach(len(places)), dtype=most_digits(device), device=device)
+        first = self.stride * places.start - (self._sampled(side / sigma) - 1) / 2
+        return (side - 1) / 2 + sigma * (first + steps)
+
+    def _centres(self, sigma: float, side: int, places: range, like: Tensor) -> Tensor:
+        """The centres of the windows of these places along an axis of the image."""
         first = (self.foveate.window - 1) / 2 - (self._sampled(side / sigma) - 1) / 2
         kind = torch.promote_types(like.dtype, torch.float32)
-        steps = torch.arange(places, dtype=kind, device=like.device) * self.stride
+        steps = torch.arange(places.start, places.stop, dtype=kind, device=like.device) * self.stride
         return (side - 1) / 2 + sigma * (first + steps)
 
     def _rescaled(self, images: Tensor, sigma: float) -> Tensor:
@@ -141,17 +236,35 @@ class Everywhere:
         size = self.sampled_size(images.shape[2:], sigma)
         return self.foveate.sampled(images, size, slice(channel, channel + 1))[:, 0]
 
-    def _normed_maps(self, channels: Sequence[Tensor], backbone: Any) -> list[Tensor]:
-        """All channels through the convolutions layer by layer, normalised across them or each by itself."""
+    def _sliding(self, backbone: Any) -> list[Callable[..., Tensor]]:
+        """What slides in each channel: the backbone, folded where it can be, with the channel's own norms."""
+        if self.norm == "each":
+            return [
+                lambda channel, *kept, norms=norms: backbone.slid(_normed(channel, backbone, norms), *kept)
+                for norms in self.norms
+            ]
+        slide = backbone.logit_map
+        if not learning(backbone) and isinstance(backbone, ConvBackbone) and as_built(backbone):
+            slide = convolutional(backbone, self.foveate.window, check=False).logit_map
+        return [slide] * len(self.foveate.grid)
+
+    def _jointly_normed(self, channels: Sequence[Tensor], backbone: Any) -> list[Tensor]:
+        """All channels through the convolutions layer by layer, normalised as if they were one image."""
         maps = list(channels)
-        for layer, block in enumerate(backbone.convolutions):
-            maps = [block[0](channel) for channel in maps]
-            if self.norm == "joint":
-                places = [channel.shape[2] * channel.shape[3] for channel in maps]
-                together = torch.cat([channel.flatten(2) for channel in maps], dim=2)  # (B, F, all places)
-                parts = block[1](together[..., None])[..., 0].split(places, dim=2)
-                maps = [part.unflatten(2, old.shape[2:]) for part, old in zip(parts, maps, strict=True)]
-            else:
-                maps = [norms[layer](old) for norms, old in zip(self.norms, maps, strict=True)]  # type: ignore
+        for convolution, norm, _ in backbone.convolutions:
+            maps = jointly_normed([convolution(channel) for channel in maps], norm)
             maps = [F.relu(channel) for channel in maps]
         return maps
+
+
+def _normed(channel: Tensor, backbone: Any, norms: nn.Module) -> Tensor:
+    """One channel through the convolutions, with batch norms of its own."""
+    for (convolution, _), norm in zip(backbone.convolutions, norms, strict=True):  # type: ignore[call-overload]
+        channel = F.relu(norm(convolution(channel)))
+    return channel
+
+
+def _spans(count: int, most: int) -> list[range]:
+    """Ranges of nearly equal length, at most `most` each, that make up range(count)."""
+    pieces = -(-count // most)
+    return [range(count * piece // pieces, count * (piece + 1) // pieces) for piece in range(pieces)]

@@ -80,7 +80,7 @@ def for_inference(module: nn.Module) -> Callable[[Tensor], Tensor]:
 
     Law: the same function with gradients and without, hooks included, whatever was changed in the module.
     """
-    if _learning(module) or not isinstance(module, Backbone) or type(module).forward is not FORWARD:
+    if learning(module) or not isinstance(module, Backbone) or type(module).forward is not FORWARD:
         return module
     return module.folded() if untouched(module) else module
 
@@ -100,13 +100,14 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 def binds_images(module: nn.Module) -> bool:
     """Whether its batches have to stay whole: it learns, or one of its batch norms looks at the batch."""
-    return _learning(module) or any(
+    return learning(module) or any(
         isinstance(layer, _BatchNorm) and (layer.training or layer.running_mean is None)
         for layer in module.modules()
     )
 
 
-def _learning(module: nn.Module) -> bool:
+def learning(module: nn.Module) -> bool:
+    """Whether it is called to learn, or inside a graph: then nothing about the call may be changed."""
     return module.training or torch.is_grad_enabled() or torch.compiler.is_compiling()
 
 

@@ -50,7 +50,7 @@ def convolutional(backbone: nn.Module, window: int, *, check: bool = True) -> Co
         _refuse_changed(backbone, backbone.dense, backbone.classifier)
         convolutions = fold(backbone.convolutions)
         slid = Convolutional(lambda images: backbone.slid(convolutions(images)), backbone.stride)
-        check = check and not _as_built(backbone)
+        check = check and not as_built(backbone)
     elif callable(getattr(backbone, "logit_map", None)):
         stride = getattr(backbone, "stride", None)
         if not isinstance(stride, int) or stride < 1:
@@ -80,7 +80,8 @@ def _refuse_changed(*replaced: nn.Module) -> None:
             )
 
 
-def _as_built(backbone: ConvBackbone) -> bool:
+def as_built(backbone: ConvBackbone) -> bool:
+    """Whether nothing of it was replaced or hooked, so that it slides by construction."""
     dense = (backbone.dense, backbone.classifier)
     return (
         type(backbone) is ConvBackbone
