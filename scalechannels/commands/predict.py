@@ -1,4 +1,4 @@
-"""`scalechannels predict`: class, probability and scale of image files, as CSV or JSON."""
+"""`scalechannels predict`: class, probability, scale and place of image files, as CSV or JSON."""
 
 from __future__ import annotations
 
@@ -38,11 +38,24 @@ class Prediction(NamedTuple):
     """Whether that channel is the first or the last, so that the object may lie beyond."""
     contributions: list[float] | None
     """The share of every channel in the winning class."""
+    row: float | None = None
+    column: float | None = None
+    """Of the centre of the deciding window, in pixels of the file; None for networks that look at the centre
+    alone."""
 
     def ends_at(self, place: int) -> bool:
         """Whether the strongest channel is the first (0) or the last (−1)."""
         shares = self.contributions or [0.0]
         return shares.index(max(shares)) == place % len(shares)
+
+
+class Taken(NamedTuple):
+    """An image as the network takes it."""
+
+    path: Path
+    image: Tensor  # (C, H, W), reduced where the network was trained on reduced images
+    size: tuple[int, int]
+    """Height and width of the file."""
 
 
 def predict(
@@ -57,18 +70,25 @@ def predict(
             validator=ending(".csv", ".json"),
         ),
     ] = None,
+    draw: Annotated[
+        Path | None,
+        Parameter(help="A folder for pictures: each image with the window that decided, as PNG."),
+    ] = None,
     options: LookingOptions = LOOKING,
 ) -> None:
-    """Predict the class of each image, its probability and the object's scale.
+    """Predict the class of each image, its probability, and the object's scale and place.
 
-    The object should be at the centre of its image, which may have any size (plain CNNs for digits need
-    112x112 pixels). There is one row for each image, with these columns:
+    The object should be at the centre of its image, unless the network was trained to look everywhere
+    (--network.look everywhere). The image may have any size (plain CNNs for digits need 112x112 pixels).
+    There is one row for each image, with these columns:
 
     - class and probability: the most likely class, and how likely it is
     - scale: σ of the strongest scale channel, which sees a window of σ·28 pixels (σ·32 for CIFAR-10, σ·window
       for your own images)
     - at_edge: true if the strongest channel is the smallest or the largest one. The object may then be
       smaller or larger than any channel expects: train a network with a wider range of scales.
+    - row and column: the centre of the window that decided, in pixels of the file counted from 0 at the
+      centre of the upper left one; only for networks that look everywhere
     - channel_σ: how much each channel contributes to the class
 
     Networks for digits expect white digits on black; give --invert for ink on paper. For these networks each
@@ -82,6 +102,7 @@ def predict(
 
     - scalechannels predict runs/NAME digit.png
     - scalechannels predict runs/NAME scans/ --invert --out classes.csv
+    - scalechannels predict runs/NAME photos/ --out classes.csv --draw windows
     """
     from scalechannels.data.image_files import written
     from scalechannels.saving.saved_network import SavedNetwork, require_free
@@ -91,11 +112,20 @@ def predict(
 
         require_free(out)
         require_writable(out)
+    if draw is not None:
+        from scalechannels.files import require_writable_folder
+
+        require_writable_folder(draw)
     saved = SavedNetwork.open(network)
+    if draw is not None and not saved.scales:
+        raise ValueError(f"--draw shows the window of a scale channel, and '{network}' has no channels")
     saved.network.to(require_device(options.device))
     paths = image_paths(images)
     dark: list[Path] = []
-    predictions = list(predict_images(saved, read_images(paths, saved, options, dark)))
+    predictions, drawn = [], Drawings(draw, saved)
+    for path, one in predict_images(saved, read_images(paths, saved, options, dark)):
+        predictions.append(one)
+        drawn.add(path, one, options)
     if not predictions:
         sys.exit(1)  # every file was reported
     as_table = out is None or out.suffix.lower() == ".csv"
@@ -107,6 +137,8 @@ def predict(
 
         write_text(out, text)
         print(f"{written(out)}: {len(predictions)} of {len(paths)} images")
+        if draw is not None:
+            print(f"{written(draw)}: {len(drawn.names)} pictures")
     for remark in remarks(predictions, saved, 0 if options.invert else len(dark), network):
         print(f"warning: {remark}", file=sys.stderr)
     if len(predictions) < len(paths):
@@ -141,8 +173,8 @@ def image_paths(given: Sequence[Path]) -> list[Path]:
 
 def read_images(
     paths: Iterable[Path], saved: SavedNetwork, options: LookingOptions, dark: list[Path]
-) -> Iterator[tuple[Path, Tensor]]:
-    """Every readable path with its image (C, H, W) as the network takes it.
+) -> Iterator[Taken]:
+    """Every readable image as the network takes it.
 
     Unreadable files are named on stderr. Where digits are expected, files that look dark on light are
     added to `dark`.
@@ -160,45 +192,44 @@ def read_images(
             continue
         if values == "digits" and pictures.is_dark_on_light(image):
             dark.append(path)
+        size = image.shape[1], image.shape[2]
         image = pictures.as_taken(image, values, options.invert)
         if saved.reduce > 1:
             from scalechannels.data.frames import reduced
 
             image = reduced(image, saved.reduce)
-        yield path, image
+        yield Taken(path, image, size)
         del image  # before the next one is read
 
 
-def predict_images(saved: SavedNetwork, images: Iterable[tuple[Path, Tensor]]) -> Iterator[Prediction]:
+def predict_images(saved: SavedNetwork, images: Iterable[Taken]) -> Iterator[tuple[Path, Prediction]]:
     """One prediction for each image, in order; neighbours of one size go through together.
 
     Of large images one at a time is in memory.
     """
-    paths: list[Path] = []
-    batch: list[Tensor] = []
-    for path, image in images:
-        if batch and image.shape != batch[0].shape:
-            yield from predict_batch(saved, paths, batch)
-        paths.append(path)
-        batch.append(image)
-        if len(batch) == BATCH or (len(batch) + 1) * image[0].numel() > BATCH_PIXELS:
-            del image
-            yield from predict_batch(saved, paths, batch)
+    batch: list[Taken] = []
+    for one in images:
+        if batch and one.image.shape != batch[0].image.shape:
+            yield from predict_batch(saved, batch)
+        batch.append(one)
+        if len(batch) == BATCH or (len(batch) + 1) * one.image[0].numel() > BATCH_PIXELS:
+            del one
+            yield from predict_batch(saved, batch)
     if batch:
-        yield from predict_batch(saved, paths, batch)
+        yield from predict_batch(saved, batch)
 
 
-def predict_batch(saved: SavedNetwork, paths: list[Path], batch: list[Tensor]) -> list[Prediction]:
-    """What the network says about some images (C, H, W) of one size; both lists are then empty."""
+def predict_batch(saved: SavedNetwork, batch: list[Taken]) -> list[tuple[Path, Prediction]]:
+    """What the network says about some images of one shape; the list is then empty."""
     import torch
 
     from scalechannels.data.image_files import written
 
-    named_by = [written(path) for path in paths]
+    named_by, files = [written(one.path) for one in batch], [(one.path, one.size) for one in batch]
     device = next(saved.network.parameters()).device
     # One large image needs no copy.
-    images = (batch[0][None] if len(batch) == 1 else torch.stack(batch)).to(device)  # (B, C, H, W)
-    paths.clear()
+    images = batch[0].image[None] if len(batch) == 1 else torch.stack([one.image for one in batch])
+    images = images.to(device)  # (B, C, H, W)
     batch.clear()
     try:
         with torch.inference_mode():
@@ -211,19 +242,68 @@ def predict_batch(saved: SavedNetwork, paths: list[Path], batch: list[Tensor]) -
     shares = said.contributions  # (B, S), or None without channels
     probabilities, labels = said.logits.softmax(1).max(1)
     predictions = []
-    for index, path in enumerate(named_by):
+    for index, (path, size) in enumerate(files):
         label = int(labels[index])
         named = saved.names[label] if saved.names is not None else str(label)
-        scale = at_edge = contributions = None
+        scale = at_edge = contributions = row = column = None
         if shares is not None:
             strongest, last = int(shares[index].argmax()), len(saved.scales) - 1
             # A single channel has no range that could be widened.
             scale, at_edge = saved.scales[strongest], last > 0 and strongest in (0, last)
             contributions = shares[index].tolist()
-        predictions.append(
-            Prediction(path, named, float(probabilities[index]), scale, at_edge, contributions)
-        )
+        if said.places is not None:
+            # A reduced image has the centre of the whole one.
+            row, column = (
+                (whole - 1) / 2 + saved.reduce * (place - (seen - 1) / 2)
+                for place, seen, whole in zip(
+                    said.places[index].tolist(), images.shape[2:], size, strict=True
+                )
+            )
+        probability = float(probabilities[index])
+        one = Prediction(named_by[index], named, probability, scale, at_edge, contributions, row, column)
+        predictions.append((path, one))
     return predictions
+
+
+class Drawings:
+    """Pictures of what decided: each image of `folder` has the name of its file, and a number if that is taken.
+
+    folder     None draws nothing
+    """
+
+    def __init__(self, folder: Path | None, saved: SavedNetwork) -> None:
+        self.folder, self.saved, self.names = folder, saved, set[str]()
+
+    def add(self, path: Path, said: Prediction, options: LookingOptions) -> None:
+        """Draw one image, read again: it was not kept."""
+        if self.folder is None or said.scale is None:
+            return
+        from scalechannels.data import pictures
+        from scalechannels.data.decoding import MAX_PIXELS
+        from scalechannels.detection.overlay import draw
+        from scalechannels.files import atomic_path
+
+        picture = pictures.read_image(
+            path, grey=self.saved.grey, max_pixels=options.max_pixels or MAX_PIXELS
+        )  # (C, H, W)
+        middle = [(side - 1) / 2 for side in picture.shape[1:]]
+        row, column = (said.row, said.column) if said.row is not None else middle
+        half = said.scale * self.saved.network.foveate.window / 2
+        window = {
+            "box": (column - half, row - half, column + half, row + half),
+            "class": said.label,
+            "probability": said.probability,
+            "at_edge": said.at_edge,
+        }
+        with atomic_path(self.folder / self._name(path)) as temporary:
+            draw(picture, [window]).save(temporary, format="png")
+
+    def _name(self, path: Path) -> str:
+        name, number = f"{path.stem}.png", 2
+        while name in self.names:
+            name, number = f"{path.stem}-{number}.png", number + 1
+        self.names.add(name)
+        return name
 
 
 def remarks(
@@ -278,18 +358,24 @@ def as_csv(predictions: Sequence[Prediction], scales: Sequence[float]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     channels = [f"channel_{scale:.3f}".rstrip("0").rstrip(".") for scale in scales]
-    writer.writerow(["path", "class", "probability", "scale", "at_edge", *channels])
+    where = ["row", "column"] if any(one.row is not None for one in predictions) else []
+    writer.writerow(["path", "class", "probability", "scale", "at_edge", *where, *channels])
     for one in predictions:
         scale = "" if one.scale is None else f"{one.scale:.4g}"
         edge = "" if one.at_edge is None else str(one.at_edge).lower()
+        place = [f"{getattr(one, name):.1f}" for name in where]
         shares = [f"{share:.4f}" for share in one.contributions or [float("nan")] * len(channels)]
-        writer.writerow([one.path, one.label, f"{one.probability:.4f}", scale, edge, *shares])
+        writer.writerow([one.path, one.label, f"{one.probability:.4f}", scale, edge, *place, *shares])
     return text.getvalue()
 
 
 def as_json(predictions: Sequence[Prediction]) -> str:
     rows = [
-        {"class" if key == "label" else key: value for key, value in one._asdict().items()}
+        {
+            "class" if key == "label" else key: value
+            for key, value in one._asdict().items()
+            if key not in ("row", "column") or value is not None
+        }
         for one in predictions
     ]
     return json.dumps(rows, indent=1) + "\n"

@@ -27,7 +27,7 @@ from scalechannels import (
 )
 from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.commands import predict as predicting
-from scalechannels.commands.predict import Prediction, edge_warnings
+from scalechannels.commands.predict import Prediction, Taken, edge_warnings
 from scalechannels.data.pictures import as_digits
 from scalechannels.data.strokes import strokes
 
@@ -334,16 +334,79 @@ def test_a_batch_is_bounded_in_images_and_in_pixels(here: Path, monkeypatch: pyt
     seen, explain = [], saved.network.explain
     monkeypatch.setattr(saved.network, "explain", lambda batch: seen.append(batch.shape) or explain(batch))
     sides = [30] * 4 + [20] * 7 + [40, 60, 60, 60, 20]
-    images = [(Path(f"{number}.png"), torch.rand(1, side, side)) for number, side in enumerate(sides)]
-    found = list(predicting.predict_images(saved, images))
+    images = [
+        Taken(Path(f"{number}.png"), torch.rand(1, side, side), (side, side))
+        for number, side in enumerate(sides)
+    ]
+    found = [one for _, one in predicting.predict_images(saved, images)]
     assert [int(Path(one.path).stem) for one in found] == list(range(len(sides)))
     assert [tuple(shape)[::2] for shape in seen] == [
         *((3, 30), (1, 30), (3, 20), (3, 20), (1, 20), (1, 40), (1, 60), (1, 60), (1, 60), (1, 20)),
     ]
-    alone = [next(iter(predicting.predict_images(saved, [image]))) for image in images]
+    alone = [next(iter(predicting.predict_images(saved, [image])))[1] for image in images]
     for one, other in zip(found, alone, strict=True):
         assert (one.path, one.label) == (other.path, other.label)
         assert one.probability == pytest.approx(other.probability, abs=1e-5)
+
+
+def looking_everywhere(reduce: int = 1) -> ScaleChannelNetwork:
+    """A network whose only answer is where the image is brightest: a mean over its window."""
+    backbone = ConvBackbone((1, 1), window=7, classes=2, hidden=1, batch_norm=False)
+    with torch.no_grad():
+        for parameter in backbone.parameters():
+            parameter.fill_(0.1 if parameter.ndim > 1 else 0.0)
+        backbone.classifier.weight[1] = -1.0
+    grid = ScaleGrid.of(1.0, 2.0)
+    made = ScaleChannelNetwork(backbone, grid, LogMeanExpOverScales(), 7, look="everywhere")
+    made.usage = {"classes": ["bright", "dark"], "background": None, "values": "unit", "reduce": reduce}
+    return made
+
+
+@pytest.mark.parametrize("reduce", [1, 3])
+def test_a_network_that_looks_everywhere_says_where(
+    reduce: int, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In pixels of the file, whose rounding the reduction does not move: 100 and 83 are not multiples of 3."""
+    looking_everywhere(reduce).save_pretrained("anywhere")
+    image = torch.zeros(100, 83)
+    image[58:67, 21:30] = 1.0  # about (62, 25)
+    save(Path("spot.png"), image)
+    assert run("anywhere", "spot.png", "--draw", "drawn") == 0
+    (one,) = rows(capsys.readouterr().out)
+    assert one["class"] == "bright"
+    assert (float(one["row"]), float(one["column"])) == pytest.approx((62, 25), abs=2 * reduce)
+    assert run("anywhere", "spot.png", "--out", "one.json") == 0
+    (told,) = json.loads(Path("one.json").read_text())
+    assert (told["row"], told["column"]) == pytest.approx((float(one["row"]), float(one["column"])), abs=0.05)
+
+
+def test_the_window_is_drawn_where_it_looked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    looking_everywhere().save_pretrained("anywhere")
+    for folder, corner in (("a", 10), ("b", 80)):  # of one name, in two folders
+        Path(folder).mkdir()
+        image = torch.zeros(300, 300)
+        image[corner : corner + 30, 200:230] = 1.0
+        save(Path(folder, "spot.png"), image)
+    assert run("anywhere", "a", "b", "--draw", "drawn", "--out", "rows.csv") == 0
+    assert "drawn: 2 pictures" in capsys.readouterr().out
+    told = rows(Path("rows.csv").read_text())
+    for one, name in zip(told, ("spot.png", "spot-2.png"), strict=True):
+        picture = torch.from_numpy(np.asarray(Image.open(Path("drawn", name))).astype(int))
+        framed = (picture == torch.tensor([255, 149, 0])).all(2)  # the box, and its caption on black
+        framed |= (picture == torch.tensor([90, 170, 255])).all(2)
+        row, column = round(float(one["row"])), round(float(one["column"]))
+        half = float(one["scale"]) * 7 / 2
+        assert framed[round(row - half + 0.5) : round(row + half), round(column - half + 0.5)].all()
+    assert told[1]["row"] != told[0]["row"]
+
+
+def test_a_network_without_channels_has_no_window_to_draw(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cnn(data="mnist").save_pretrained("plain")
+    save(Path("one.png"), ink(1)[0])
+    assert run("plain", "one.png", "--draw", "drawn") != 0
+    assert "'plain' has no channels" in capsys.readouterr().err
 
 
 @pytest.mark.slow
