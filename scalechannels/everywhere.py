@@ -124,8 +124,7 @@ class Everywhere:
                 strongest.append(values)
                 at.append(torch.stack((rows[place // width], columns[place % width]), -1))  # (B, K, 2)
             said.append(self._over_tiles(tiles))
-            tile = torch.stack(strongest).argmax(0, keepdim=True)[..., None]  # (1, B, K, 1)
-            where.append(torch.stack(at).take_along_dim(tile, 0)[0])
+            where.append(at[0] if len(at) == 1 else _of_strongest(torch.stack(strongest), torch.stack(at)))
         return torch.stack(said, 1), torch.stack(where, 1)
 
     def logit_maps(self, images: Tensor, backbone: Any) -> Iterator[Tensor]:
@@ -262,6 +261,11 @@ def _normed(channel: Tensor, backbone: Any, norms: nn.Module) -> Tensor:
     for (convolution, _), norm in zip(backbone.convolutions, norms, strict=True):  # type: ignore[call-overload]
         channel = F.relu(norm(convolution(channel)))
     return channel
+
+
+def _of_strongest(values: Tensor, places: Tensor) -> Tensor:
+    """Of tiles' maxima (T, B, K) and their places (T, B, K, 2) the places of the largest (B, K, 2)."""
+    return places.take_along_dim(values.argmax(0, keepdim=True)[..., None], 0)[0]
 
 
 def _spans(count: int, most: int) -> list[range]:

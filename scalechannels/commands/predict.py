@@ -266,7 +266,7 @@ def predict_batch(saved: SavedNetwork, batch: list[Taken]) -> list[tuple[Path, P
 
 
 class Drawings:
-    """Pictures of what decided: each image of `folder` has the name of its file, and a number if that is taken.
+    """Pictures of what decided, under the names of their files; a name that comes again gets a number.
 
     folder     None draws nothing
     """

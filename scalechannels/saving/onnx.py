@@ -1,6 +1,7 @@
 """ONNX: a network as one file that other programs run, compared with PyTorch before it gets its name.
 
     images (batch, C, height, width) ──▶ logits (batch, K), channel_logits (batch, S, K)
+                     … looking everywhere: scales (batch,) and places (batch, 2) of the deciding window, too
     images (1, C, height, width) ──dense──▶ logits (1, K, h, w), scales (1, h, w)
 
 The metadata hold, each as JSON, `classes`, `background`, the `scales` of the channels, `input_size`, the
@@ -129,7 +130,7 @@ def export_onnx(
 
 
 class _Outputs(nn.Module):
-    """A network that also gives what each channel says, where logits are pooled."""
+    """A network that also gives what each channel says, where logits are pooled, and where it looked."""
 
     network: Any
 
@@ -138,13 +139,17 @@ class _Outputs(nn.Module):
         self.network, self.dense = network, isinstance(network, DenseNetwork)
         # A network that pools features does not need the channels' logits for its answer.
         pooled = hasattr(network, "channel_logits") and getattr(network, "head", None) is None
-        second = ("scales",) if self.dense else ("channel_logits",) if pooled else ()
-        self.names = ("logits", *second)
+        self.fields: tuple[str, ...] = ("logits", "channels") if pooled else ("logits",)
+        if self.dense:
+            self.fields = ("logits", "scales")
+        elif getattr(network, "look", None) == "everywhere" and hasattr(network.pool, "contributions"):
+            self.fields += ("scales", "places")
+        self.names = tuple("channel_logits" if field == "channels" else field for field in self.fields)
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         """A dense network works on one image after the other, the others on batches."""
         said = self.network(images) if self.dense else self.network.explain(images)
-        return tuple(said[: len(self.names)])  # logits, then what is in `names`
+        return tuple(getattr(said, field) for field in self.fields)
 
 
 def _size(network: nn.Module, size: Size | None) -> Size | None:
@@ -220,9 +225,9 @@ def _compare(path: Path, module: _Outputs, given: Sequence[Tensor]) -> float:
             shapes = tuple(theirs.shape), tuple(ours.shape)
             if shapes[0] != shapes[1]:
                 raise ExportError(f"onnxruntime gives {name} of the shape {shapes[0]}, PyTorch {shapes[1]}")
-            if name == "scales":
-                if not float((theirs != ours).double().mean()) <= TIES:
-                    raise ExportError("onnxruntime and PyTorch select different scales; nothing was written")
+            if name in ("scales", "places"):
+                if not float(((theirs - ours).abs() > TOLERANCE).double().mean()) <= TIES:
+                    raise ExportError(f"onnxruntime and PyTorch select different {name}; nothing was written")
                 continue
             difference = float((theirs - ours).abs().max()) / max(1.0, float(ours.abs().max()))
             if not difference <= TOLERANCE:  # so put that not-a-number fails too

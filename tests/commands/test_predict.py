@@ -366,7 +366,7 @@ def looking_everywhere(reduce: int = 1) -> ScaleChannelNetwork:
 def test_a_network_that_looks_everywhere_says_where(
     reduce: int, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In pixels of the file, whose rounding the reduction does not move: 100 and 83 are not multiples of 3."""
+    """In pixels of the file, also where its sides, 100 and 83, are no multiples of the reduction."""
     looking_everywhere(reduce).save_pretrained("anywhere")
     image = torch.zeros(100, 83)
     image[58:67, 21:30] = 1.0  # about (62, 25)

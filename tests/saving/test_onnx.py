@@ -31,7 +31,7 @@ from scalechannels import (
     swmax,
 )
 from scalechannels.backbones.inference import Backbone
-from scalechannels.backbones.paper import ConvBackbone
+from scalechannels.backbones.paper import ConvBackbone, mnist_backbone
 from scalechannels.data.frames import reduced
 from scalechannels.data.pictures import read_image
 from scalechannels.dense import DenseNetwork
@@ -60,6 +60,9 @@ BUILDS = {
     "fovmax-cifar10": lambda: fovmax(GRID, data="cifar10"),
     "fovconc-cifar10": lambda: fovconc(GRID, data="cifar10"),
     "swmax": lambda: swmax(GRID),
+    "anywhere": lambda: ScaleChannelNetwork(
+        mnist_backbone(window=13), GRID, LogMeanExpOverScales(), 13, look="everywhere", antialias=True
+    ),
     "cnn": lambda: cnn(),
     "cnn-cifar10": lambda: cnn(data="cifar10"),
     "averaged": lambda: averaged_over_scales(cnn(), GRID, 1.0),
@@ -76,7 +79,7 @@ FAST = (
     "fovavg",
     "fovlse",
     "fovconc",
-    "swmax",
+    "anywhere",
     "cnn",
     "cnn-cifar10",
     "averaged",
@@ -101,6 +104,10 @@ def check(name: str, folder: Path) -> None:
         expected = [network(images)]
         if hasattr(network, "channel_logits") and name != "own head":
             expected.append(network.channel_logits(images))
+        if getattr(network, "look", None) == "everywhere":
+            said = network.explain(images)
+            expected += [said.scales, said.places]
+            assert len(said.places.unique(dim=0)) > 1
     got = run(folder / "net.onnx", images)
     assert len(got) == len(expected) == len(done.outputs)
     assert expected[0].std() > 0.02
