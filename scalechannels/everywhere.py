@@ -63,9 +63,11 @@ class Everywhere:
                Else the windows next to the centre are off it by 0 to 2 pixels, depending on the channel
     drop_features   dropout drops a feature at all places of an image at once. At each place by itself, the
                maximum goes to places whose draw was lucky
-    norm       None: the backbone as it is, channel by channel. "joint" and "each" are the batch norms that
-               the paper tried and found to impair SWMax, over the maps of all channels or of each by itself;
-               neither is scale invariant. "each" takes a backbone without and has `norms` of its own
+    norm       in training, batch norm sees the maps of all channels as one batch; "joint" says that the
+               backbone must have it. Channel by channel it would learn statistics that none of them has: such
+               a network does not recognise what it learnt. (A backbone of your own is called channel by
+               channel; give it another norm.) "each" takes a backbone without and has `norms` of its own for
+               each channel, which is not scale invariant. The paper tried both and found them to impair SWMax
 
     Law: in tiles an image gets the answer that it gets whole. Limit: up to rounding; tiles overlap by less
     than a window, which is computed again.
@@ -133,7 +135,8 @@ class Everywhere:
         if backbone.training and self.drop_features:
             kept.append(backbone.drop(images.new_ones(len(images), backbone.hidden, 1, 1)))
         rescaled = (self._rescaled(images, sigma) for sigma in self.foveate.grid)
-        if self.norm == "joint" and any(block[1].training for block in backbone.convolutions):
+        shared = self.norm != "each" and isinstance(backbone, ConvBackbone) and backbone.batch_norm
+        if shared and any(block[1].training for block in backbone.convolutions):
             maps = self._jointly_normed(list(rescaled), backbone)
             return (backbone.slid(channel, *kept) for channel in maps)
         # Channel by channel, which takes less memory.

@@ -141,6 +141,22 @@ def test_batch_norm_is_an_option():
     ScaleChannelNetwork(mnist_backbone(), ScaleGrid.of(1), MaxOverScales(), look="everywhere")
 
 
+def test_in_training_batch_norm_sees_all_channels_as_one_batch():
+    """Its statistics are those of all maps, so that in eval mode every channel computes what it learnt."""
+    grid = ScaleGrid.of(1, 2)
+    torch.manual_seed(0)
+    net = ScaleChannelNetwork(mnist_backbone(window=13), grid, MaxOverScales(), 13, look="everywhere")
+    images = torch.randn(2, 1, 30, 40) * 3 + 1
+    net.train()(images)
+    convolution, norm, _ = net.backbone.convolutions[0]
+    sizes = [(30, 40), (15, 20)]
+    maps = [convolution(resample(images, grid[s : s + 1], sizes[s])[:, 0]) for s in range(2)]
+    places = torch.cat([one.flatten(2) for one in maps], 2).transpose(0, 1).flatten(1)  # (F, all places)
+    torch.testing.assert_close(norm.running_mean, 0.1 * places.mean(1))
+    torch.testing.assert_close(norm.running_var, 0.9 + 0.1 * places.var(1))
+    assert norm.num_batches_tracked == 1
+
+
 def test_centred_every_channel_has_a_window_at_its_centre():
     network = swmax(ScaleGrid(0.5, 8, ratio=2**0.25), centred=True)
     plain = swmax(network.grid)

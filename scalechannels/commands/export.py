@@ -34,9 +34,9 @@ def export(
 
     The file takes `images` (batch, channels, height, width) and gives `logits` (batch, classes). For networks
     with scale channels it also gives `channel_logits` (batch, scales, classes). Batches may have any size.
-    Networks that look everywhere also give `scales` (batch) and `places` (batch, 2), the row and the column of
-    the window that decided. They take images of one size, 112x112 pixels unless you give --size, as the plain
-    CNN for digits does. Foveated networks take images of any size.
+    Networks that look everywhere also give `scales` (batch) and `places` (batch, 2): the row and the column
+    of the window that decided. They take images of one size, 112x112 pixels unless you give --size. The plain
+    CNN for digits takes 112x112 pixels. Foveated networks take images of any size.
 
     The metadata hold the classes, the scales, the size, the range of values and a factor called `reduce`.
     Shrink each image by this factor before you pass it in. The factor is 1, except for networks that were

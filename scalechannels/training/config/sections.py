@@ -321,7 +321,8 @@ class NetworkConfig:
     dropout: UpToOne | None = None
     """Dropout before the last layer. Default: 0.15; none for CIFAR-10."""
     batch_norm: SlidingNorm | None = None
-    """SWMax: batch norm, joint over all channels or separate for each. Default: none."""
+    """SWMax: batch norm, joint over all channels or separate for each. Default: none. Looking everywhere: it
+    is always joint."""
     pretrained: Positive | None = None
     """Train only the channel of this scale; in testing, all channels use its weights. Loads no weights."""
     window: int | None = None
