@@ -19,7 +19,7 @@ _HOMES = {
     "backbones.zoo": "LibraryBackbone",
     "dense": "DenseNetwork",
     "detection.detector": "Detector",
-    "selection": "selected_scale scale_contributions",
+    "selection": "selected_scale scale_contributions expected_window",
     "invariance": "scale_invariance_error",
     "saving.saved_network": "load",
 }

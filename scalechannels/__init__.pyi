@@ -20,6 +20,7 @@ from scalechannels.pooling import MeanProbabilityOverScales as MeanProbabilityOv
 from scalechannels.sampling import Foveate as Foveate
 from scalechannels.saving.saved_network import load as load
 from scalechannels.scales import ScaleGrid as ScaleGrid
+from scalechannels.selection import expected_window as expected_window
 from scalechannels.selection import scale_contributions as scale_contributions
 from scalechannels.selection import selected_scale as selected_scale
 

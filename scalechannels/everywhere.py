@@ -143,6 +143,15 @@ class Everywhere:
         sliding = self._sliding(backbone)
         return (slide(channel, *kept) for slide, channel in zip(sliding, rescaled, strict=True))
 
+    def over_places(self, maps: Tensor) -> Tensor:
+        """What a channel says (B, K) by its logits (B, K, h, w) at all places."""
+        return OVER_PLACES[self.places](maps.flatten(2), 2)
+
+    def centres(self, sigma: float, images: Tensor, places: Sequence[int]) -> list[Tensor]:
+        """The rows (h,) and columns (w,) of an image at which the windows of so many places (h, w) lie."""
+        sides = zip(images.shape[2:], places, strict=True)
+        return [self._centres(sigma, side, range(count), images) for side, count in sides]
+
     def sampled_size(self, size: Sequence[int], sigma: float) -> tuple[int, int]:
         """How many rows and columns channel σ has of an image of this size (H, W)."""
         return self._sampled(size[0] / sigma), self._sampled(size[1] / sigma)
@@ -193,8 +202,7 @@ class Everywhere:
 
     def _tile(self, part: Part) -> tuple[Tensor, int]:
         """What pools the places of a part, and how many they are."""
-        values = part.logits.flatten(2)
-        return OVER_PLACES[self.places](values, 2), values.shape[2]
+        return self.over_places(part.logits), part.logits.shape[2] * part.logits.shape[3]
 
     def _over_tiles(self, tiles: Sequence[tuple[Tensor, int]]) -> Tensor:
         values, counts = zip(*tiles, strict=True)

@@ -61,9 +61,13 @@ class ScaleChannelNetwork(Network):
 
     Law: with a pool that is symmetric in the channels, scaling the object by the grid's ratio leaves the
     output unchanged. Limit: inside the grid's range, up to interpolation, and as far as the responses at the
-    grid's ends are small. Batch norm is shared: it sees all B·S windows of a batch as one. Everywhere, the
-    maximum over places adds robustness to translation, but the channels of fine scales look at more views of
-    the object than those of coarse scales, so the maximum over scale is not invariant.
+    grid's ends are small. Batch norm is shared: it sees all B·S windows of a batch as one.
+
+    Everywhere, moving the object by whole steps of a channel's lattice, stride·σ pixels, leaves what the
+    channel says unchanged, while the object stays clear of the border. By less, a maximum over places changes
+    by no more than the logits vary within a step of their peak. Scaling holds about the image's centre with
+    `centred`, whose lattices are scaled with the image; else it holds up to such a shift. The channels of
+    fine scales look at more views of the object than those of coarse scales.
     """
 
     def __init__(

@@ -1,10 +1,13 @@
-"""Which scale channel decided? The paper's scale selection; `pooling` defines what a channel contributes."""
+"""Which scale channel decided, and where? `pooling` defines what a channel contributes."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from scalechannels.backbones.inference import evaluating
 from scalechannels.network import ScaleChannelNetwork
 
 
@@ -34,3 +37,43 @@ def selected_scale(network: ScaleChannelNetwork, images: Tensor) -> Tensor:
     """The scale σ of the channel that contributes most: (B,)."""
     strongest = scale_contributions(network, images).argmax(1)
     return network.grid.scales.to(strongest.device)[strongest]
+
+
+class ExpectedWindow(NamedTuple):
+    """Where a network looks, as a mean over all of its windows."""
+
+    places: Tensor  # (B, 2): row and column
+    octaves: Tensor  # (B,): log2 of σ
+
+
+def expected_window(
+    network: ScaleChannelNetwork, images: Tensor, *, temperature: float = 1.0
+) -> ExpectedWindow:
+    """The place and the scale of the winning class, differentiable in the images and in the weights.
+
+    A channel's place is the mean of its places, weighted by the softmax of their logits over the temperature;
+    the channels are weighted in the same way by their largest logits.
+
+    Law: as the temperature falls, the window of the largest logit. Moved by whole steps of every channel, an
+    object moves the place with it. Limit: two objects, or at a high temperature the background, draw the
+    place between them; `network.explain` gives the one window that decided, without a gradient.
+    """
+    if getattr(network, "everywhere", None) is None:
+        raise TypeError('only a network that looks everywhere has a place: look="everywhere"')
+    if not temperature > 0:
+        raise ValueError(f"temperature must be above 0; got {temperature}")
+    with evaluating(network):
+        maps = list(network.everywhere.logit_maps(images, network.backbone))  # S of (B, K, h, w)
+    channels = torch.stack([network.everywhere.over_places(one) for one in maps], 1)  # (B, S, K)
+    winner = network.pool_channels(channels).argmax(1)  # (B,)
+    image = torch.arange(len(images), device=images.device)
+    places, largest = [], []
+    for sigma, one in zip(network.grid, maps, strict=True):
+        logits = one[image, winner].flatten(1)  # (B, h·w)
+        weights = (logits / temperature).softmax(1).unflatten(1, one.shape[2:])
+        rows, columns = network.everywhere.centres(sigma, images, one.shape[2:])
+        places.append(torch.stack((weights.sum(2) @ rows, weights.sum(1) @ columns), 1))  # (B, 2)
+        largest.append(logits.amax(1))
+    shares = (torch.stack(largest, 1) / temperature).softmax(1)  # (B, S)
+    octaves = network.grid.scales.to(shares).log2()
+    return ExpectedWindow((shares[..., None] * torch.stack(places, 1)).sum(1), shares @ octaves)
