@@ -276,7 +276,8 @@ class DataConfig:
         if self.places == "centre":
             return known
         side = ANYWHERE if self.side is None else self.side
-        return replace(known, image=side, test_sizes=CIFAR_SIZES)  # larger ones leave such an image
+        # Larger sizes leave such an image. No published recipe says when a cosine ends: with the training.
+        return replace(known, image=side, test_sizes=CIFAR_SIZES, period=None)
 
     @property
     def scale(self) -> float | tuple[float, ...]:
@@ -412,7 +413,7 @@ class TrainingConfig:
     training.period epochs (default for CIFAR-10 and your own images)."""
     period: Count | None = None
     """Epochs for each step (default 2), or until the cosine reaches the floor (default 75; for your own
-    images, all epochs)."""
+    images and digits anywhere, all epochs)."""
     seed: Seed = 0
     """Seed for the initial weights, the order of the images and the dropout."""
     precision: Precision | None = None

@@ -26,3 +26,10 @@ def test_rates_of_the_cosine() -> None:
     assert training.rate_at(25) == pytest.approx(5e-5 + 0.75 * (1e-3 - 5e-5))  # cos 60° = 1/2
     assert training.rate_at(74) > 5e-5
     assert [training.rate_at(epoch) for epoch in (75, 80, 102)] == [5e-5] * 3
+
+
+def test_a_cosine_on_objects_anywhere_ends_with_the_training() -> None:
+    training = TrainingConfig(schedule="cosine", epochs=30)
+    resolved = RunConfig(DataConfig("mnist", places="anywhere"), training=training).resolve("cpu")
+    assert resolved.training.period == 30
+    assert RunConfig(DataConfig("mnist"), training=training).resolve("cpu").training.period == 75
