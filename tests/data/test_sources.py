@@ -26,7 +26,7 @@ import torch
 
 from scalechannels.data import sources
 from scalechannels.data.download import DownloadError, download
-from scalechannels.data.sources import CIFAR10, MNIST, DataNotFoundError, Source, fetch, read_idx
+from scalechannels.data.sources import CIFAR10, FASHION, MNIST, DataNotFoundError, Source, fetch, read_idx
 
 
 def idx(values: np.ndarray) -> bytes:
@@ -215,6 +215,32 @@ def test_a_download_goes_to_the_given_folder_unless_the_cache_has_it(cache: Path
     assert not cache.exists()
     fetch(source)
     assert fetch(source, tmp_path / "empty").path == cache / "mnist"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_a_package_of_the_system_installs_is_found(cache: Path, tmp_path: Path, packed: bool) -> None:
+    installed = tmp_path / "usr"
+    if packed:
+        write_mirror(installed)
+    else:
+        installed.mkdir()
+        for name, content in FILES.items():
+            (installed / name).write_bytes(content)
+    source = replace(small_source(), package="", installed=str(installed))
+    fetched = fetch(source)
+    assert (fetched.path, fetched.how, fetched.contents) == (installed, "found", FILES)
+    assert not cache.exists()
+
+
+def test_where_no_package_of_npm_is_known_none_is_named(cache: Path, tmp_path: Path) -> None:
+    source = replace(FASHION, mirrors=((tmp_path / "none").as_uri(),), installed=str(tmp_path / "usr"))
+    with pytest.raises(DataNotFoundError) as caught:
+        fetch(source)
+    message = str(caught.value)
+    assert "npm pack" not in message
+    assert "install npm" not in message
+    for word in ("Fashion-MNIST is not in", "apt install dataset-fashion-mnist", "FashionMNIST/raw"):
+        assert word in message
 
 
 def test_a_write_that_fails_is_told_and_leaves_no_data(
