@@ -10,22 +10,33 @@ from cyclopts import App, Parameter
 
 from scalechannels.cli import AT_LEAST_ONE, MaxPixels, Root, ending, require_device
 
-BUILT_IN = ("strokes", "scenes", "mnist-large-scale", "cifar10")
+BUILT_IN = (
+    "strokes",
+    "scenes",
+    "anywhere",
+    "several",
+    "mnist-large-scale",
+    "mnist-scale",
+    "fashion",
+    "cifar10",
+)
 
 data = App(name="data", help="Fetch, generate and view data sets.")
 
 
 @data.command
-def fetch(name: Literal["mnist", "cifar10"], /, *, root: Root = None) -> None:
-    """Download MNIST or CIFAR-10 and verify its checksum.
+def fetch(name: Literal["mnist", "fashion", "cifar10"], /, *, root: Root = None) -> None:
+    """Download MNIST, Fashion-MNIST or CIFAR-10 and verify its checksum.
 
-    Data that are already in --root or in the cache are not downloaded again.
+    Data that are already in --root or in the cache are not downloaded again. Fashion-MNIST is also found
+    where Debian's package dataset-fashion-mnist puts it.
 
     Example: scalechannels data fetch mnist
     """
     from scalechannels.data import sources
 
-    fetched = sources.fetch(sources.MNIST if name == "mnist" else sources.CIFAR10, root)
+    known = {"mnist": sources.MNIST, "fashion": sources.FASHION, "cifar10": sources.CIFAR10}
+    fetched = sources.fetch(known[name], root)
     print(f"{name}: {fetched.path} ({fetched.how})")
 
 
@@ -49,7 +60,7 @@ def show(
     ] = False,
     max_pixels: MaxPixels = None,
 ) -> None:
-    """Write a contact sheet of a data set as PNG: one row per class, one column per size.
+    """Write a contact sheet of a data set as PNG: one row per class or background, one column per size.
 
     For example:
 
@@ -64,14 +75,22 @@ def show(
         raise ValueError(f"WHAT must be a folder or one of {', '.join(BUILT_IN)}; got '{what}'")
     out = out or Path(f"{Path(what).resolve().name or 'folder'}.png")
     require_writable(out)
-    if what == "strokes":
-        sheets.show_strokes(out, seed)
-    elif what == "scenes":
-        sheets.show_scenes(out, seed)
-    elif what == "mnist-large-scale":
-        sheets.show_mnist_large_scale(out, seed, root)
-    elif what == "cifar10":
-        sheets.show_cifar10(out, seed, root)
+    own = {
+        "strokes": sheets.show_strokes,
+        "scenes": sheets.show_scenes,
+        "anywhere": sheets.show_anywhere,
+        "several": sheets.show_several,
+    }
+    of_others = {
+        "mnist-large-scale": sheets.show_mnist_large_scale,
+        "mnist-scale": sheets.show_mnist_scale,
+        "fashion": sheets.show_fashion,
+        "cifar10": sheets.show_cifar10,
+    }
+    if what in own:
+        own[what](out, seed)
+    elif what in of_others:
+        of_others[what](out, seed, root)
     else:
         from scalechannels.data.folder import MAX_PIXELS, image_folder
 

@@ -1,13 +1,14 @@
 """Objects anywhere: one object in each image, of any size, at any place, on any background.
 
-    digits of size s about the centre ──▶ moved to their places ──▶ ink over a background (N, 1, H, W)
+    objects of size s about the centre ──▶ moved to their places ──▶ ink over a background (N, 1, H, W)
 
 Law: an object of size s has a box of 28 s pixels, which lies inside the image wherever there is room for it;
 its centre is at `places`. Objects move by whole pixels, so that no interpolation tells a place from another.
-The same arguments give the same images on every device.
+The same arguments give the same images on every device. Places "centre" differ in nothing but the place.
 
-Limit: one object of each image has the label. Clutter is made of parts of other objects, about half as high
-and as wide as a digit; a part of an 8 may look like a 0.
+Limit: an object whose box is larger than the image stays at the centre and leaves the image on all sides.
+Clutter is made of parts of other objects, about half as high and as wide as a digit; a part of an 8 may look
+like a 0.
 """
 
 from __future__ import annotations
@@ -16,23 +17,27 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from scalechannels.data.image_set import ImageSet, Scale, drawn_scales, require_one_of
 from scalechannels.data.mnist_large_scale import large_scale
-from scalechannels.data.pictures import BACKGROUND, as_shown
+from scalechannels.data.pictures import BACKGROUND, Values, as_shown
 from scalechannels.data.scenes import INK
 from scalechannels.data.strokes import BOX
 
 Surroundings = Literal["plain", "noisy", "cluttered"]
+ObjectPlaces = Literal["centre", "anywhere"]
 SIDE = 64
 """Of an image, in pixels, where none is given."""
-NOISE = 0.12
-"""How strong noise is, as in scenes: the standard deviation before its sign is dropped."""
+ENDS: dict[Values, tuple[float, float]] = {"digits": (BACKGROUND, INK), "unit": (0.0, 1.0)}
+"""What an empty image and full ink are."""
+NOISE = 0.12 / (INK - BACKGROUND)
+"""How strong noise is, as a share of the ink: its standard deviation before its sign is dropped."""
 PARTS, PART, SHARE = 6, 9, 0.35
 """Clutter: so many parts in an image, each a square of at most so many pixels and of that share of a box."""
-DRAWN = 1 << 20
-"""Values of noise that are drawn; every image begins elsewhere among them."""
+DRAWN = 1 << 18
+"""Values of noise that are drawn, or two for each pixel of an image; every image begins elsewhere."""
 
 
 class Objects(Protocol):
@@ -40,9 +45,14 @@ class Objects(Protocol):
 
     @property
     def labels(self) -> Tensor: ...
+    @property
+    def values(self) -> Values:
+        """The range of what `render` gives: −0.76 to 0.76, or 0 to 1."""
+        ...
+
     def __getitem__(self, index: slice | Tensor) -> Objects: ...
     def render(self, scale: float | Tensor, size: int, *, device: torch.device | str) -> Tensor:
-        """Each at one size, about the centre of an image: (N, 1, size, size), −0.76 to 0.76."""
+        """Each at one size, about the centre of an image: (N, 1, size, size)."""
         ...
 
 
@@ -52,6 +62,10 @@ class Pictures:
 
     images: Tensor  # (N, 28, 28) uint8
     labels: Tensor  # (N,) int64
+
+    @property
+    def values(self) -> Values:
+        return "digits"
 
     def __getitem__(self, index: slice | Tensor) -> Pictures:
         return Pictures(self.images[index], self.labels[index])
@@ -68,6 +82,7 @@ def anywhere(
     seed: int = 0,
     *,
     side: int = SIDE,
+    places: ObjectPlaces = "anywhere",
     background: Surroundings = "plain",
     device: torch.device | str = "cpu",
 ) -> ImageSet:
@@ -75,59 +90,101 @@ def anywhere(
 
     scale   of the objects, see `drawn_scales`: one, a range, or several to choose from
     """
-    require_one_of(Surroundings, background=background)
-    available = len(objects.labels)
-    if not available or count < 1:
-        raise ValueError(f"at least one object and one image are needed; got {available} and {count}")
-    if side < PART:
-        raise ValueError(f"images must have {PART} pixels or more on each side; got {side}")
+    require_one_of(ObjectPlaces, places=places)
+    require_images(len(objects.labels), count, side, background)
     generator = torch.Generator().manual_seed(seed)
-    scales = drawn_scales(scale, torch.rand(count, generator=generator, dtype=torch.float64))
-    offsets = drawn_offsets(scales, side, generator)  # (N, 2)
-    chosen = objects[torch.arange(count) % available]
-    rendered = chosen.render(scales, side, device=device)[:, 0]  # (N, side, side)
-    cover = moved(as_shown(rendered), offsets.to(rendered.device))
-    behind = torch.full_like(cover, BACKGROUND)
-    if background == "noisy":
-        behind = (behind + noise(cover, generator)).clamp_(max=0.0)
-    if background == "cluttered":
-        cover = cluttered(cover, offsets, scales, generator)
-    images = behind.lerp_(torch.full((), INK, device=cover.device), cover)
-    places = (side - 1) / 2 + offsets.double()
+    scales, offsets = drawn(count, scale, side, generator, places)
+    chosen = objects[torch.arange(count) % len(objects.labels)]
+    cover = covers(chosen, scales, offsets, side, device)
+    images = over_background(cover, objects.values, background, offsets, scales, generator)
     return ImageSet(
-        images[:, None],
-        chosen.labels.to(cover.device),
-        scales.to(cover.device),
-        places.to(cover.device),
+        images,
+        chosen.labels.to(images.device),
+        scales.to(images.device),
+        ((side - 1) / 2 + offsets.double()).to(images.device),
     )
 
 
-def drawn_offsets(scales: Tensor, side: int, generator: torch.Generator) -> Tensor:
-    """By how many rows and columns (N, 2) each object is moved: as far as its box stays inside."""
-    room = ((side - BOX * scales) / 2).floor().clamp_min(0)  # (N,)
+def require_images(objects: int, count: int, side: int, background: str) -> None:
+    """A clear error for images that cannot be made."""
+    require_one_of(Surroundings, background=background)
+    if not objects or count < 1:
+        raise ValueError(f"at least one object and one image are needed; got {objects} and {count}")
+    if side < PART:
+        raise ValueError(f"images must have {PART} pixels or more on each side; got {side}")
+
+
+def drawn(
+    count: int, scale: Scale, side: int, generator: torch.Generator, places: ObjectPlaces = "anywhere"
+) -> tuple[Tensor, Tensor]:
+    """The scales (N,) of the objects, and by how many rows and columns (N, 2) each is off the centre."""
+    scales = drawn_scales(scale, torch.rand(count, generator=generator, dtype=torch.float64))
+    offsets = drawn_offsets(scales, side, generator)
+    return scales, offsets if places == "anywhere" else torch.zeros_like(offsets)
+
+
+def drawn_offsets(scales: Tensor, side: int, generator: torch.Generator, box: float = BOX) -> Tensor:
+    """By how many rows and columns (N, 2) each object is moved: as far as its box stays inside.
+
+    box   of an object of size 1, in pixels
+    """
+    room = ((side - box * scales) / 2).floor().clamp_min(0)  # (N,)
     draws = torch.rand(len(scales), 2, generator=generator, dtype=torch.float64)
     return (draws * (2 * room + 1)[:, None]).floor().long() - room.long()[:, None]
 
 
+def covers(
+    objects: Objects, scales: Tensor, offsets: Tensor, side: int, device: torch.device | str
+) -> Tensor:
+    """How much of each pixel the object covers, from 0 to 1: (N, side, side)."""
+    rendered = objects.render(scales, side, device=device)[:, 0]
+    return moved(as_shown(rendered) if objects.values == "digits" else rendered, offsets)
+
+
 def moved(images: Tensor, offsets: Tensor) -> Tensor:
     """Images (N, H, H) moved by whole pixels (N, 2), down and to the right; zeros come in."""
-    for axis in (1, 2):
-        side = images.shape[axis]
-        origin = torch.arange(side, device=images.device) - offsets[:, axis - 1, None]  # (N, H)
-        inside = (origin >= 0) & (origin < side)
-        shape = (-1, side, 1) if axis == 1 else (-1, 1, side)
-        images = images.take_along_dim(origin.clamp(0, side - 1).view(shape), axis) * inside.view(shape)
-    return images
+    margin = int(offsets.abs().max())
+    if not margin:
+        return images
+    padded = F.pad(images, (margin,) * 4)
+    count, side, width = len(images), images.shape[-1], padded.shape[-1]
+    # Every window of the padded images, each by the place of its first pixel: nothing is copied yet.
+    windows = padded.as_strided(
+        (count, 2 * margin * (width + 1) + 1, side, side), (width * width, 1, width, 1)
+    )
+    first = (margin - offsets[:, 0]) * width + margin - offsets[:, 1]
+    return windows[torch.arange(count, device=images.device), first.to(images.device)]
+
+
+def over_background(
+    cover: Tensor,
+    values: Values,
+    background: Surroundings,
+    offsets: Tensor,
+    scales: Tensor,
+    generator: torch.Generator,
+) -> Tensor:
+    """Images (N, 1, H, H) with the ink of the covers (N, H, H) over a background.
+
+    offsets, scales   of an object of each image, for clutter
+    """
+    empty, ink = ENDS[values]
+    behind = torch.full_like(cover, empty)
+    if background == "noisy":
+        behind = noise(cover, generator).mul_(ink - empty).add_(empty).clamp_(max=(empty + ink) / 2)
+    if background == "cluttered":
+        cover = cluttered(cover, offsets, scales, generator)
+    return behind.lerp_(torch.full((), ink, device=cover.device), cover)[:, None]
 
 
 def noise(like: Tensor, generator: torch.Generator) -> Tensor:
     """Noise of the shape (N, H, W), each image from another place of one long row of numbers."""
     # Twelve uniform numbers for a normal one: uniform ones are the same on every platform.
-    row = torch.rand(12, DRAWN, generator=generator).sum(0) - 6
-    first = torch.randint(DRAWN, (len(like), 1), generator=generator)
-    pixels = torch.arange(like[0].numel(), device=like.device)
-    at = (first.to(like.device) + pixels) % DRAWN  # (N, H·W)
-    return NOISE * row.abs().to(like.device)[at].view_as(like)
+    pixels = like[0].numel()
+    length = max(DRAWN, 2 * pixels)
+    row = NOISE * (torch.rand(12, length, generator=generator).sum(0) - 6).abs()
+    first = torch.randint(length - pixels + 1, (len(like),), generator=generator)
+    return row.to(like.device).unfold(0, pixels, 1)[first.to(like.device)].view_as(like)
 
 
 def cluttered(cover: Tensor, offsets: Tensor, scales: Tensor, generator: torch.Generator) -> Tensor:

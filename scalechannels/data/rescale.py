@@ -46,16 +46,23 @@ def rescaling_matrices(
     *,
     continuation: Continuation = "zero",
     antialias: bool = True,
+    offsets: Tensor | None = None,
 ) -> Tensor:
-    """The matrix A of each factor in `scales` (S,), on their device: float64 (S, output_size, input_size)."""
+    """The matrix A of each factor in `scales` (S,), on their device: float64 (S, output_size, input_size).
+
+    offsets   (S,): by how many output pixels the centre of the input lies after that of the output
+    """
     require_one_of(Continuation, continuation=continuation)
     if input_size < 1 or output_size < 1:
         raise ValueError(f"sizes must be at least 1 pixel; got {input_size} and {output_size}")
     smallest = require_scales(scales)
     kind: dict[str, Any] = {"dtype": torch.float64, "device": scales.device}
     s = scales.double()[:, None]  # (S, 1)
-    offsets = torch.arange(output_size, **kind) - (output_size - 1) / 2
-    u = (input_size - 1) / 2 + offsets / s  # (S, m) where each output pixel looks
+    pixels = torch.arange(output_size, **kind) - (output_size - 1) / 2
+    farthest = 0.0
+    if offsets is not None and len(offsets):
+        pixels, farthest = pixels - offsets.to(**kind)[:, None], float(offsets.abs().max())
+    u = (input_size - 1) / 2 + pixels / s  # (S, m) where each output pixel looks
     width = (1 / s).clamp_min(1) if antialias else torch.ones_like(s)  # (S, 1)
     reach = math.ceil(KERNEL_RADIUS * (max(1.0, 1 / smallest) if antialias else 1.0))
 
@@ -65,7 +72,8 @@ def rescaling_matrices(
 
     beyond = 0
     if continuation != "zero":
-        beyond = max(0, math.ceil(output_size / smallest / 2 - input_size / 2) + reach + 1)
+        seen = (output_size / 2 + farthest) / smallest
+        beyond = max(0, math.ceil(seen - input_size / 2) + reach + 1)
     positions = torch.arange(-beyond, input_size + beyond, device=scales.device)
     weights = keys_cubic((u[..., None] - positions) / width[..., None]) / total  # (S, m, positions)
     if continuation == "zero" or not beyond:
@@ -81,23 +89,58 @@ def rescale(
     *,
     continuation: Continuation = "zero",
     antialias: bool = True,
+    offsets: Tensor | None = None,
 ) -> Tensor:
     """Square images (N, ..., n, n) rescaled by one factor or by one each, as float32 (N, ..., m, m).
 
-    m is n by default. The result is cropped or continued about the centre; over- and undershoot of the
-    kernel is kept, so values may leave the range of the input by some 10 %.
+    m is n by default. The result is cropped or continued about the centre, or about a point `offsets` (N, 2)
+    rows and columns from it; over- and undershoot of the kernel is kept, so values may leave the range of the
+    input by some 10 %.
     """
     if images.ndim < 3 or images.shape[-1] != images.shape[-2]:
         raise ValueError(f"images must be square, (N, ..., n, n); got the shape {tuple(images.shape)}")
     factors = as_scales(scales, len(images), images.device)
-    size = images.shape[-1]
-    matrices = rescaling_matrices(
-        factors, size, output_size or size, continuation=continuation, antialias=antialias
-    ).float()
-    between = images.shape[1:-2]
-    matrices = matrices.view(len(factors), *(1 for _ in between), *matrices.shape[1:])
+    size, between = images.shape[-1], images.shape[1:-2]
+
+    def matrices(along: Tensor | None) -> Tensor:
+        every = factors if along is None else factors.expand(len(images))
+        made = rescaling_matrices(
+            every, size, output_size or size, continuation=continuation, antialias=antialias, offsets=along
+        ).float()
+        return made.view(len(every), *(1 for _ in between), *made.shape[1:])
+
+    rows = matrices(None if offsets is None else offsets[:, 0])
+    columns = rows if offsets is None else matrices(offsets[:, 1])
     with full_precision():
-        return matrices @ images.float() @ matrices.mT
+        return rows @ images.float() @ columns.mT
+
+
+def rescaled_bytes(
+    images: Tensor,
+    scales: float | Tensor,
+    output_size: int | None = None,
+    *,
+    continuation: Continuation = "zero",
+    offsets: Tensor | None = None,
+    chunk: int | None = None,
+) -> Tensor:
+    """Images of bytes as `rescale` makes them, over- and undershoot clipped: float32 from 0 to 1.
+
+    Made `chunk` images at a time, which bounds the memory: few on a CPU, many on a GPU.
+    """
+    if images.ndim < 3 or images.shape[-1] != images.shape[-2]:
+        raise ValueError(f"images must be square, (N, ..., n, n); got the shape {tuple(images.shape)}")
+    factors = as_scales(scales, len(images), images.device)
+    size = output_size or images.shape[-1]
+    result = torch.empty((*images.shape[:-2], size, size), device=images.device)
+    step = chunk or (128 if images.device.type == "cpu" else 1024)
+    for start in range(0, len(images), step):
+        part = slice(start, start + step)
+        own = factors[part] if len(factors) == len(images) > 1 else factors[0]
+        moved = None if offsets is None else offsets[part]
+        made = rescale(images[part], own, size, continuation=continuation, offsets=moved)
+        result[part] = made.clamp_(0, 255).div_(255)
+    return result
 
 
 def as_scales(scales: float | Tensor, count: int, device: torch.device | str) -> Tensor:

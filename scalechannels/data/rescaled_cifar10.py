@@ -17,8 +17,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from scalechannels.data.anywhere import ObjectPlaces, drawn_offsets
 from scalechannels.data.image_set import ImageSet, Scale, Split, drawn_scales, require_one_of
-from scalechannels.data.rescale import as_scales, rescale
+from scalechannels.data.rescale import rescaled_bytes
 from scalechannels.data.sources import TrainAndTest, load_cifar10
 
 SMALLEST, LARGEST = 0.5, 2.0
@@ -39,8 +40,20 @@ class RescaledCifar10:
         self.cifar10 = load_cifar10(root) if cifar10 is None else cifar10
         self.device = torch.device(device)
 
-    def make(self, split: Split, factor: Scale = 1.0, *, hold_out: bool = False, seed: int = 0) -> ImageSet:
+    def make(
+        self,
+        split: Split,
+        factor: Scale = 1.0,
+        *,
+        hold_out: bool = False,
+        seed: int = 0,
+        side: int | None = None,
+        places: ObjectPlaces = "centre",
+    ) -> ImageSet:
         """Images with values from 0 to 1, at one factor, in a range or at several, drawn by the seed.
+
+        `side` is that of the images, by default the original one. Anywhere, the rescaled photo lies at a
+        random place of a larger image, as far as it stays inside, continued by mirroring on all sides.
 
         All 50,000 training images or, with `hold_out`, their first 40,000 for training and their last 10,000
         for validation: the paper chose its schedule with these held out, and trained on all.
@@ -67,21 +80,29 @@ class RescaledCifar10:
             images, labels = data.train_images[part], data.train_labels[part]
         generator = torch.Generator().manual_seed(seed)
         scales = drawn_scales(factor, torch.rand(len(images), generator=generator, dtype=torch.float64))
-        made = rescale_cifar10(images.to(self.device), scales if isinstance(factor, tuple) else factor)
-        return ImageSet(made, labels.to(self.device), scales.to(self.device))
+        images, size = images.to(self.device), images.shape[-1] if side is None else side
+        offsets = where = None
+        if places == "anywhere":
+            offsets = drawn_offsets(scales, size, generator, box=images.shape[-1])
+            where = ((size - 1) / 2 + offsets.double()).to(self.device)
+        own = scales.to(self.device) if isinstance(factor, tuple) else factor
+        made = rescale_cifar10(images, own, size, offsets)
+        return ImageSet(made, labels.to(self.device), scales.to(self.device), where)
 
 
-def rescale_cifar10(images: Tensor, factor: float | Tensor, *, chunk: int = 1000) -> Tensor:
-    """Images (N, C, n, n) of bytes at one factor or one each, as float32 of the same shape from 0 to 1.
+def rescale_cifar10(
+    images: Tensor,
+    factor: float | Tensor,
+    side: int | None = None,
+    offsets: Tensor | None = None,
+    *,
+    chunk: int = 1000,
+) -> Tensor:
+    """Images (N, C, n, n) of bytes at one factor or one each, as float32 (N, C, side, side) from 0 to 1.
 
-    At the factor 1 they are the original pixels. Made `chunk` images at a time, which bounds the memory.
+    `side` is n by default. At the factor 1 and that side they are the original pixels. `offsets` (N, 2) as in
+    `rescale`.
     """
-    if images.ndim != 4 or images.shape[-1] != images.shape[-2]:
+    if images.ndim != 4:
         raise ValueError(f"images must be square, (N, C, n, n); got the shape {tuple(images.shape)}")
-    factors = as_scales(factor, len(images), images.device)
-    result = torch.empty(images.shape, dtype=torch.float32, device=images.device)
-    for start in range(0, len(images), chunk):
-        part = slice(start, start + chunk)
-        own = factors[part] if len(factors) == len(images) > 1 else factors[0]
-        result[part] = rescale(images[part], own, continuation="reflect").clamp_(0, 255).div_(255)
-    return result
+    return rescaled_bytes(images, factor, side, continuation="reflect", offsets=offsets, chunk=chunk)

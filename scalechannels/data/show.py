@@ -16,20 +16,28 @@ from matplotlib.figure import Figure  # not pyplot: it would keep figures alive 
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
+from scalechannels.data.anywhere import SIDE as SIDE_ANYWHERE
+from scalechannels.data.anywhere import Objects, Surroundings, anywhere
 from scalechannels.data.folder import ImageFolder
 from scalechannels.data.mnist_large_scale import balanced_subset, large_scale
+from scalechannels.data.mnist_scale import MnistScale
 from scalechannels.data.pictures import BACKGROUND, as_shown, png_path
 from scalechannels.data.rescaled_cifar10 import CLASSES as CIFAR_CLASSES
 from scalechannels.data.rescaled_cifar10 import rescale_cifar10
+from scalechannels.data.rescaled_fashion import CLASSES as CLOTHES
+from scalechannels.data.rescaled_fashion import SIDE as CLOTHES_SIDE
+from scalechannels.data.rescaled_fashion import Clothes
 from scalechannels.data.scenes import Background, Scene, scene
-from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES, size_name
-from scalechannels.data.sources import load_cifar10, load_mnist
+from scalechannels.data.several import several
+from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SCALE_SIZES, MNIST_SIZES, size_name
+from scalechannels.data.sources import load_cifar10, load_fashion, load_mnist
 from scalechannels.data.strokes import CLASSES, strokes
 from scalechannels.files import atomic_path
 
 DPI = 100
 GAP = 2  # pixels between cells
 ACROSS, SIDE = 10, 112  # images of each class of a folder, and the pixels of their cells
+WANTED = 3  # among several digits
 TEXT = {"fontsize": 9, "color": "0.2"}
 
 
@@ -59,6 +67,63 @@ def show_cifar10(path: Path | str, seed: int = 0, root: Path | str | None = None
     names = [*map(size_name, CIFAR_SIZES)]
     title = f"Rescaled CIFAR-10, test images, 32 x 32 pixels (shown 3 times as large), seed {seed}"
     return contact_sheet(path, columns, CIFAR_CLASSES, names, title, zoom=3)
+
+
+def show_mnist_scale(path: Path | str, seed: int = 0, root: Path | str | None = None) -> Path:
+    """One test digit of each class at eight sizes from 0.3 to 1."""
+    made = [MnistScale(root).make("test", size, seed) for size in MNIST_SCALE_SIZES]
+    chosen = one_of_each(made[0].labels, seed)
+    columns = torch.stack([of_size.images[chosen] for of_size in made], 1)
+    title = f"MNIST-Scale, test images, 28 x 28 pixels (shown 3 times as large), seed {seed}"
+    return contact_sheet(path, columns, range(10), [*map(size_name, MNIST_SCALE_SIZES)], title, zoom=3)
+
+
+def show_fashion(path: Path | str, seed: int = 0, root: Path | str | None = None) -> Path:
+    """One test item of each class at the nine factors, then items anywhere, on each background."""
+    fashion = load_fashion(root)
+    chosen = one_of_each(fashion.test_labels, seed)
+    items = Clothes(fashion.test_images[chosen], fashion.test_labels[chosen])
+    at_centre = torch.stack([items.render(factor, CLOTHES_SIDE) for factor in CIFAR_SIZES], 1)
+    moved, names = _on_backgrounds(items, CLOTHES_SIDE, seed)
+    title = f"Rescaled Fashion-MNIST, test images, {CLOTHES_SIDE} x {CLOTHES_SIDE} pixels, seed {seed}"
+    rows, sizes = torch.cat([at_centre, moved]), [*map(size_name, CIFAR_SIZES)]
+    return contact_sheet(path, rows, [*CLOTHES, *names], sizes, title)
+
+
+def show_anywhere(path: Path | str, seed: int = 0) -> Path:
+    """Built-in digits anywhere in their images, on each background, at nine sizes."""
+    rows, names = _on_backgrounds(strokes(2 * len(CIFAR_SIZES), seed), SIDE_ANYWHERE, seed, rows=2)
+    pixels = f"{SIDE_ANYWHERE} x {SIDE_ANYWHERE} pixels (shown twice as large)"
+    title = f"Built-in digits anywhere, {pixels}, seed {seed}"
+    return contact_sheet(path, as_shown(rows), names, [*map(size_name, CIFAR_SIZES)], title, zoom=2)
+
+
+def show_several(path: Path | str, seed: int = 0) -> Path:
+    """Is there a 3? Images with one and without, on each background; all sizes from 1/2 to 2."""
+    digits, rows, names = strokes(200, seed), [], []
+    for kind in get_args(Surroundings):
+        made = several(digits, WANTED, 12, seed=seed, background=kind)
+        for label, said in ((1, "yes"), (0, "no")):
+            rows.append(as_shown(made.images[made.labels == label]))
+            names.append(f"{said}, {kind}")
+    title = (
+        f"Several digits: is there a {WANTED}? {rows[0].shape[-1]} x {rows[0].shape[-1]} pixels, seed {seed}"
+    )
+    return contact_sheet(path, torch.stack(rows), names, range(1, 7), title)
+
+
+def _on_backgrounds(objects: Objects, side: int, seed: int, rows: int = 1) -> tuple[Tensor, list[str]]:
+    """So many rows on each background, a column for each size: (…, 9, 1, side, side), and their names."""
+    made, names = [], []
+    for kind in get_args(Surroundings):
+        sets = [
+            anywhere(objects, rows * len(CIFAR_SIZES), size, seed, side=side, background=kind).images
+            for size in CIFAR_SIZES
+        ]
+        for row in range(rows):
+            made.append(torch.stack([images[rows * place + row] for place, images in enumerate(sets)]))
+            names.append(f"anywhere, {kind}")
+    return torch.stack(made), names
 
 
 def show_folder(path: Path | str, images: ImageFolder, seed: int = 0) -> Path:

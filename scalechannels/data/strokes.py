@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -52,6 +52,10 @@ class Strokes:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def values(self) -> Literal["digits"]:
+        return "digits"
 
     def __getitem__(self, index: slice | Tensor) -> Strokes:
         if not isinstance(index, slice | Tensor):

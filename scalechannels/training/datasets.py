@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
 
 from scalechannels.data.image_set import ImageSet, Scale, Split, drawn_scales
 from scalechannels.training.config import DataConfig, DataName
-from scalechannels.training.config.sections import STROKES
+from scalechannels.training.config.sections import OBJECTS, STROKES
 
 if TYPE_CHECKING:
     from scalechannels.data.anywhere import Objects
@@ -84,53 +84,99 @@ class CifarData:
 
         self.classes: tuple[str, ...] = CLASSES
         self.config, self.maker = config, RescaledCifar10(root, device=device)
+        self.how: dict[str, Any] = {
+            "hold_out": config.hold_out,
+            "side": config.about.image,
+            "places": config.places,
+        }
 
     def training(self, draw: int = 0) -> ImageSet:
-        config = self.config
-        seed = config.draw_seed(draw)
-        return self.maker.make("train", config.scale, hold_out=config.hold_out, seed=seed)
+        return self.maker.make("train", self.config.scale, seed=self.config.draw_seed(draw), **self.how)
 
     def testing(self, size: Size, split: EvaluationSplit) -> ImageSet:
         if isinstance(size, tuple):
             raise ValueError(f"rescaled CIFAR-10 is tested at single sizes, got the range {size}")
-        return self.maker.make(split, size, hold_out=self.config.hold_out)
+        return self.maker.make(split, size, seed=self.config.seed, **self.how)
 
 
-class AnywhereData:
-    """Digits at any place of their images: the built-in ones or MNIST's."""
+class MnistScaleData:
+    """MNIST-Scale: a draw of digits for each seed, at all sizes or at one."""
 
     classes: tuple[str, ...] = tuple(str(digit) for digit in range(10))
 
     def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:
-        self.config, self.device, self.root = config, device, root
+        from scalechannels.data.mnist_scale import MnistScale
+
+        self.config, self.maker = config, MnistScale(root, device=device)
 
     def training(self, draw: int = 0) -> ImageSet:
-        digits = self._digits("train")
-        count = self.config.samples or len(digits.labels)
-        if self.config.distinct is not None:
-            digits = digits[: self.config.distinct]
-        return self._make(digits, count, self.config.scale, self.config.draw_seed(draw))
+        config = self.config
+        drawn = config.draw_seed(draw)
+        return self.maker.make("train", config.scale, config.seed, sizes_seed=drawn, samples=config.samples)
 
     def testing(self, size: Size, split: EvaluationSplit) -> ImageSet:
-        digits = self._digits(split)
-        return self._make(digits, len(digits.labels), size, self.config.seed)
+        return self.maker.make(split, size, self.config.seed)
 
-    def _digits(self, split: Split) -> Objects:
+
+class PlacedData:
+    """Objects in images of any size, at the centre or anywhere: digits, or the clothes of Fashion-MNIST."""
+
+    def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:
+        self.config, self.device, self.root = config, device, root
+        names = tuple(str(digit) for digit in range(10))
+        if config.name == "fashion":
+            from scalechannels.data.rescaled_fashion import CLASSES
+
+            names = CLASSES
+        self.classes = names if config.find is None else (f"no {names[config.find]}", names[config.find])
+
+    def training(self, draw: int = 0) -> ImageSet:
+        from scalechannels.data.mnist_large_scale import balanced_subset
+
+        config, objects = self.config, self._objects("train")
+        count = config.samples or len(objects.labels)
+        different = min(config.distinct or count, count, len(objects.labels))
+        if different < len(objects.labels):
+            objects = objects[balanced_subset(objects.labels, different, config.seed)]
+        return self._make(objects, count, config.scale, config.draw_seed(draw))
+
+    def testing(self, size: Size, split: EvaluationSplit) -> ImageSet:
+        objects = self._objects(split)
+        return self._make(objects, len(objects.labels), size, self.config.seed)
+
+    def _objects(self, split: Split) -> Objects:
         if self.config.name == "strokes":
             from scalechannels.data.strokes import strokes
 
             count = (self.config.samples or STROKES) if split == "train" else STROKES_TEST
             return strokes(count, self.config.seed, split)
-        from scalechannels.data.anywhere import Pictures
         from scalechannels.data.mnist_large_scale import MnistLargeScale
+
+        if self.config.name == "fashion":
+            from scalechannels.data.rescaled_fashion import Clothes
+            from scalechannels.data.sources import load_fashion
+
+            return Clothes(*MnistLargeScale(mnist=load_fashion(self.root)).digits(split))
+        from scalechannels.data.anywhere import Pictures
 
         return Pictures(*MnistLargeScale(self.root).digits(split))
 
-    def _make(self, digits: Objects, count: int, scale: Scale, seed: int) -> ImageSet:
+    def _make(self, objects: Objects, count: int, scale: Scale, seed: int) -> ImageSet:
+        config = self.config
+        common: dict[str, Any] = {
+            "side": config.about.image,
+            "background": config.background,
+            "device": self.device,
+        }
+        if config.find is not None:
+            from scalechannels.data.several import several
+
+            return several(
+                objects, config.find, count, scale, seed, number=config.objects or OBJECTS, **common
+            )
         from scalechannels.data.anywhere import anywhere
 
-        side, background = self.config.about.image, self.config.background
-        return anywhere(digits, count, scale, seed, side=side, background=background, device=self.device)
+        return anywhere(objects, count, scale, seed, places=config.places, **common)
 
 
 def _folder(config: DataConfig, device: torch.device, root: Path | None) -> DataSets:
@@ -142,6 +188,8 @@ def _folder(config: DataConfig, device: torch.device, root: Path | None) -> Data
 OPENED: dict[DataName, Callable[[DataConfig, torch.device, Path | None], DataSets]] = {
     "strokes": StrokesData,
     "mnist": MnistData,
+    "fashion": PlacedData,
+    "mnist-scale": MnistScaleData,
     "cifar10": CifarData,
     "folder": _folder,
 }
@@ -149,7 +197,7 @@ OPENED: dict[DataName, Callable[[DataConfig, torch.device, Path | None], DataSet
 
 def open_data(config: DataConfig, device: torch.device | str = "cpu", root: Path | None = None) -> DataSets:
     """The data sets of a configuration, made on the device; `root` is where downloads are looked for."""
-    opened = AnywhereData if config.places == "anywhere" else OPENED[config.name]
+    opened = PlacedData if config.placed and config.name != "cifar10" else OPENED[config.name]
     return opened(config, torch.device(device), root)
 
 

@@ -68,10 +68,13 @@ def evaluate_set(network: Any, data: ImageSet, size: Size, classes: int) -> Size
 def _where(said: Explanation, data: ImageSet) -> dict[str, float]:
     """How well objects that are anywhere were found: place and scale, where the network says them."""
     told: dict[str, float] = {}
-    if data.places is not None and said.places is not None:
-        told["place_error"] = float((said.places.double() - data.places).norm(dim=1).median())
-    if data.places is not None and said.scales is not None:
-        octaves = (said.scales.double() / data.scales).log2()
+    if data.places is None:
+        return told
+    there = data.places.isfinite().all(1)  # of several objects, the wanted one may be missing
+    if said.places is not None:
+        told["place_error"] = float((said.places.double() - data.places)[there].norm(dim=1).median())
+    if said.scales is not None:
+        octaves = (said.scales.double() / data.scales)[there].log2()
         told["scale_offset"] = float(octaves.median())
         told["scale_error"] = float((octaves - octaves.median()).abs().median())
     return told

@@ -10,7 +10,8 @@ import torch
 from helpers.command_line import run as run_command
 from PIL import Image
 
-from scalechannels.data import mnist_large_scale, rescaled_cifar10, show, sources
+from scalechannels.commands.data import BUILT_IN
+from scalechannels.data import mnist_large_scale, mnist_scale, rescaled_cifar10, show, sources
 from scalechannels.data.sources import TrainAndTest
 
 
@@ -35,13 +36,14 @@ def small_data(monkeypatch: pytest.MonkeyPatch) -> None:
         TrainAndTest(digits, labels, digits, labels),
         TrainAndTest(photos, labels, photos, labels),
     )
-    for module in (show, mnist_large_scale):
+    for module in (show, mnist_large_scale, mnist_scale):
         monkeypatch.setattr(module, "load_mnist", lambda root: mnist)
+    monkeypatch.setattr(show, "load_fashion", lambda root: mnist)
     for module in (show, rescaled_cifar10):
         monkeypatch.setattr(module, "load_cifar10", lambda root: cifar10)
 
 
-@pytest.mark.parametrize("what", ["strokes", "scenes", "mnist-large-scale", "cifar10"])
+@pytest.mark.parametrize("what", BUILT_IN)
 def test_show_writes_a_picture_and_says_where(
     what: str, here: Path, small_data: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -142,6 +144,8 @@ def test_fetch_says_where_the_data_is(
     assert run("fetch", "cifar10", "--root", "mine") == 0
     assert asked == [(sources.CIFAR10, Path("mine"))]
     assert capsys.readouterr().out == "cifar10: somewhere (found)\n"
+    assert run("fetch", "fashion") == 0
+    assert asked[1] == (sources.FASHION, None)
 
 
 def test_generate_mnist_large_scale_writes_the_published_names_and_keeps_complete_files(

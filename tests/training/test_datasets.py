@@ -136,8 +136,14 @@ def test_digits_anywhere_are_trained_and_tested_on_at_other_sizes_and_places(one
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"name": "cifar10", "places": "anywhere"}, "is for digits, not for cifar10"),
-        ({"side": 64}, "add --data.places anywhere"),
+        ({"name": "mnist-scale", "places": "anywhere"}, "are for digits, .*, not for mnist-scale"),
+        ({"name": "mnist-scale", "side": 64}, "are for digits, .*, not for mnist-scale"),
+        ({"name": "cifar10", "places": "anywhere", "background": "noisy"}, "clothes, not for cifar10"),
+        ({"name": "cifar10", "places": "anywhere", "find": 3}, "clothes, not for cifar10"),
+        ({"find": 3}, "add --data.places anywhere"),
+        ({"side": 64, "find": 3}, "add --data.places anywhere"),
+        ({"places": "anywhere", "find": 10}, "from 0 to 9; got 10"),
+        ({"places": "anywhere", "objects": 2}, "data.objects needs data.find"),
         ({"background": "noisy"}, "add --data.places anywhere"),
         ({"distinct": 5}, "add --data.places anywhere"),
         ({"places": "anywhere", "side": 100_000}, "from 16 to 1024"),
@@ -146,6 +152,122 @@ def test_digits_anywhere_are_trained_and_tested_on_at_other_sizes_and_places(one
 def test_options_of_digits_anywhere_are_for_them_alone(options, says) -> None:
     with pytest.raises(ValueError, match=says):
         DataConfig(**options)
+
+
+def small_mnist(monkeypatch: pytest.MonkeyPatch, count: int = 120) -> tuple[torch.Tensor, torch.Tensor]:
+    """MNIST and Fashion-MNIST of so many training images and as many for testing, of other grey values."""
+    from scalechannels.data import mnist_large_scale, mnist_scale, sources
+
+    draw = torch.Generator().manual_seed(1)
+    pictures = torch.zeros(2 * count, 28, 28, dtype=torch.uint8)
+    pictures[:, 8:20, 8:20] = torch.randint(1, 256, (2 * count, 12, 12), generator=draw, dtype=torch.uint8)
+    labels = torch.arange(2 * count) % 10
+    made = sources.TrainAndTest(pictures[:count], labels[:count], pictures[count:], labels[count:])
+    for module, name in (
+        (mnist_large_scale, "load_mnist"),
+        (mnist_scale, "load_mnist"),
+        (sources, "load_fashion"),
+    ):
+        monkeypatch.setattr(module, name, lambda root: made)
+    return pictures, labels
+
+
+def test_clothes_are_the_original_pixels_at_the_centre_and_elsewhere(monkeypatch) -> None:
+    pictures, labels = small_mnist(monkeypatch)
+    data = open_data(DataConfig("fashion"))
+    assert data.config.about.test_sizes == CIFAR_SIZES
+    made = data.training()
+    assert made.images.shape == (100, 1, 72, 72)  # 5/6 of 120
+    assert torch.allclose(made.images[:, 0, 22:50, 22:50], pictures[:100] / 255, atol=1e-6)
+    assert made.labels.tolist() == labels[:100].tolist()
+    held = data.testing(1.0, "validation")
+    assert torch.allclose(held.images[:, 0, 22:50, 22:50], pictures[100:120] / 255, atol=1e-6)
+    moved = open_data(DataConfig("fashion", places="anywhere")).testing(1.0, "test")
+    for image, place, picture in zip(moved.images, moved.places, pictures[120:], strict=True):  # type: ignore[arg-type]
+        row, column = (place - 13.5).long().tolist()
+        assert torch.allclose(image[0, row : row + 28, column : column + 28], picture / 255, atol=1e-6)
+        assert image.sum() == pytest.approx(float(picture.sum() / 255), rel=1e-4)
+    assert len(moved.places.unique(dim=0)) > 100  # type: ignore[union-attr]
+
+
+def test_clothes_are_trained_on_at_sizes_that_are_drawn_again(monkeypatch) -> None:
+    small_mnist(monkeypatch)
+    data = open_data(DataConfig("fashion", (0.5, 2.0), samples=20, redraw=True))
+    first, again = data.training(), data.training(draw=1)
+    assert torch.bincount(first.labels).tolist() == [2] * 10
+    assert torch.equal(first.labels, again.labels)
+    assert not torch.equal(first.scales, again.scales)
+    with pytest.raises(ValueError, match=r"sizes from 0\.5 to 2; got data\.sizes 4"):
+        DataConfig("fashion", (4.0,))
+
+
+def test_mnist_scale_has_a_draw_for_each_seed_and_splits_that_share_no_digit(monkeypatch) -> None:
+    pictures, _ = small_mnist(monkeypatch)
+    data = open_data(DataConfig("mnist-scale", (0.3, 1.0)))
+    splits = [data.testing(1.0, "validation"), data.testing(1.0, "test")]
+    whole = open_data(DataConfig("mnist-scale")).training()
+    sets = [whole, *splits]
+    assert [len(made) for made in sets] == [38, 7, 193]  # of 240 digits, in the shares of the protocol
+    images = torch.cat([made.images[:, 0] for made in sets])
+    assert len(images.flatten(1).unique(dim=0)) == len(images)  # no digit twice
+    originals = {bytes(picture.numpy().tobytes()) for picture in pictures}
+    assert all((image * 255).round().byte().numpy().tobytes() in originals for image in images)
+    sizes = data.testing((0.3, 1.0), "test").scales
+    assert 0.3 <= sizes.min() < 0.35
+    assert 0.95 < sizes.max() <= 1
+    assert sizes.mean() == pytest.approx(0.65, abs=0.05)  # uniform: log-uniform sizes have a mean of 0.58
+    other = open_data(DataConfig("mnist-scale", seed=1)).training()
+    assert not torch.equal(other.images, whole.images)
+    redrawn = open_data(DataConfig("mnist-scale", (0.3, 1.0), redraw=True))
+    assert torch.equal(redrawn.training().labels, redrawn.training(draw=1).labels)
+    assert not torch.equal(redrawn.training().scales, redrawn.training(draw=1).scales)
+    network = RunConfig(data.config).resolve().network
+    assert (network.low, network.high) == (0.25, 1.0)
+
+
+def test_photos_anywhere_are_continued_by_mirroring(monkeypatch) -> None:
+    from scalechannels.data import rescaled_cifar10 as rescaled
+
+    draw = torch.Generator().manual_seed(0)
+    pictures = torch.randint(0, 256, (12, 3, 32, 32), generator=draw, dtype=torch.uint8)
+    labels = torch.arange(12) % 10
+    made = rescaled.TrainAndTest(pictures, labels, pictures, labels)
+    monkeypatch.setattr(rescaled, "load_cifar10", lambda root: made)
+    moved = open_data(DataConfig("cifar10", places="anywhere")).testing(1.0, "test")
+    assert moved.images.shape == (12, 3, 64, 64)
+    for image, place, picture in zip(moved.images, moved.places, pictures / 255, strict=True):  # type: ignore[arg-type]
+        row, column = (place - 15.5).long().tolist()
+        inside = image[:, row : row + 32, column : column + 32]
+        assert torch.allclose(inside, picture, atol=1e-6)
+        if row:
+            assert torch.allclose(image[:, row - 1, column : column + 32], picture[:, 1], atol=1e-6)
+    centred = open_data(DataConfig("cifar10", side=64)).testing(2.0, "test")
+    assert centred.places is None
+    assert torch.equal(
+        centred.images[:, :, 16:48, 16:48], open_data(DataConfig("cifar10")).testing(2.0, "test").images
+    )
+
+
+def test_one_of_several_objects_is_looked_for(one_thread: None) -> None:
+    config = RunConfig(DataConfig("strokes", places="anywhere", find=3, samples=40)).resolve().data
+    assert (config.side, config.objects) == (128, 3)
+    data = open_data(config)
+    made = data.training()
+    assert data.classes == ("no 3", "3")
+    assert made.images.shape == (40, 1, 128, 128)
+    assert made.labels.tolist() == [0, 1] * 20
+    assert made.places is not None
+    assert made.places.isnan().any(1).tolist() == [True, False] * 20
+    assert not torch.equal(made.images, data.training(draw=1).images)
+
+
+def test_digits_of_any_side_stay_at_the_centre_where_they_are_to() -> None:
+    data = open_data(DataConfig("strokes", (0.5, 2.0), side=64, samples=30, distinct=10))
+    made = data.training()
+    assert made.images.shape == (30, 1, 64, 64)
+    assert (made.places == 31.5).all()
+    assert torch.bincount(made.labels).tolist() == [3] * 10
+    assert data.config.about.test_sizes == CIFAR_SIZES
 
 
 def test_digits_anywhere_have_all_their_options_in_the_run() -> None:

@@ -19,6 +19,7 @@ from typing_extensions import Self
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.config.options import changed, filled, from_dict, read_toml, refuse, to_toml
 from scalechannels.training.config.sections import (
+    OBJECTS,
     DataConfig,
     NetworkConfig,
     NetworkName,
@@ -44,13 +45,14 @@ class RunConfig:
             from scalechannels.training.config.own_images import chosen_from_images
 
             data, network, training = chosen_from_images(data, network, training)
-        side = about.image if data.places == "anywhere" else None
-        data = filled(DataConfig, data, samples=about.samples, side=side)
+        side = about.image if data.placed else None
+        objects = None if data.find is None else OBJECTS
+        data = filled(DataConfig, data, samples=about.samples, side=side, objects=objects)
         sliding = {"margin": 8, "centred": True, "drop_features": True} if network.name == "swmax" else {}
         resolved = filled(
             ResolvedNetwork,
             network,
-            low=0.5,
+            low=about.low,
             high=about.high,
             dropout=about.dropout,
             antialias=False,
@@ -111,7 +113,7 @@ class RunConfig:
             "training.visible crops about the centre of the image, and the digits are anywhere; remove it",
         )
         refuse(
-            about.filled and name == "swmax",
+            (about.filled or about.backbone == "cifar10") and name == "swmax",
             f"swmax searches for small objects in large images; {about.title} has none. "
             "Choose another network",
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Literal
 
-from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES, OWN_SIZES
+from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SCALE_SIZES, MNIST_SIZES, OWN_SIZES
 from scalechannels.files import require_utf8
 from scalechannels.training.config.options import (
     Count,
@@ -28,7 +28,7 @@ from scalechannels.training.config.options import (
     require_values,
 )
 
-DataName = Literal["strokes", "mnist", "cifar10", "folder"]
+DataName = Literal["strokes", "mnist", "fashion", "mnist-scale", "cifar10", "folder"]
 ImageColour = Literal["grey", "rgb"]
 NetworkName = str
 """A name in `pooling.POOLS`, swmax or cnn. `build` checks it: configurations are read without torch."""
@@ -53,8 +53,10 @@ FARTHEST = 1000
 """How many times larger or smaller objects may be in use than in training."""
 NEXT_DRAW = 1_000_003
 """From the seed of one drawing of sizes to that of the next."""
-ANYWHERE = 64
-"""The side of an image with a digit anywhere, in pixels, where none is given."""
+ANYWHERE, SEARCHED = 64, 128
+"""The side of an image with an object anywhere, or with several, in pixels, where none is given."""
+OBJECTS = 3
+"""In an image that is searched for one of a class, where no number is given."""
 STROKES = 10_000
 """Built-in digits to train on, where no number is given."""
 
@@ -78,13 +80,16 @@ class DataSet:
     """What continues an image beyond its edge."""
     smooth: bool = False
     """Its objects are smoothed in proportion to their size."""
-    takes: tuple[Literal["samples", "redrawn samples", "hold_out", "places"], ...] = ()
+    takes: tuple[Literal["samples", "redrawn samples", "hold_out", "places", "background"], ...] = ()
     """Which options it has beside those of all: some of its images, these redrawn, a part for validation,
-    objects anywhere in their images."""
+    objects anywhere in images of any size, these in front of a background and several in one image."""
+    roaming: int = ANYWHERE
+    """The side of an image with an object anywhere in it."""
     samples: int | None = None
     """How many images are trained on, where no number is given; None: all."""
     backbone: Literal["mnist", "cifar10"] = "mnist"
     """Whose backbone of the paper it has."""
+    low: float = 0.5
     high: float = 8.0
     dropout: float = 0.15
     epochs: int = 20
@@ -110,11 +115,34 @@ DATA_SETS: dict[DataName, DataSet] = {
         title="The built-in digits",
         test_sizes=MNIST_SIZES,
         smooth=True,
-        takes=("samples", "redrawn samples", "places"),
+        takes=("samples", "redrawn samples", "places", "background"),
         samples=STROKES,
     ),
     "mnist": DataSet(
-        title="MNIST Large Scale", test_sizes=MNIST_SIZES, smooth=True, takes=("samples", "places")
+        title="MNIST Large Scale",
+        test_sizes=MNIST_SIZES,
+        smooth=True,
+        takes=("samples", "places", "background"),
+    ),
+    "fashion": DataSet(
+        title="Rescaled Fashion-MNIST",
+        test_sizes=CIFAR_SIZES,
+        sizes=(CIFAR_SIZES[0], CIFAR_SIZES[-1]),
+        image=72,
+        values="unit",
+        takes=("samples", "redrawn samples", "places", "background"),
+        roaming=72,
+        high=4.0,
+    ),
+    "mnist-scale": DataSet(
+        title="MNIST-Scale",
+        test_sizes=MNIST_SCALE_SIZES,
+        sizes=(MNIST_SCALE_SIZES[0], MNIST_SCALE_SIZES[-1]),
+        image=28,
+        values="unit",
+        takes=("samples", "redrawn samples"),
+        low=0.25,
+        high=1.0,
     ),
     "cifar10": DataSet(
         title="CIFAR-10",
@@ -124,7 +152,7 @@ DATA_SETS: dict[DataName, DataSet] = {
         image=32,
         values="unit",
         outside="reflect",
-        takes=("hold_out",),
+        takes=("hold_out", "places"),
         backbone="cifar10",
         high=2.0,
         dropout=0.0,
@@ -162,7 +190,8 @@ class DataConfig:
     """What it is trained on."""
 
     name: DataName = "strokes"
-    """strokes: built-in digits. mnist: MNIST Large Scale. cifar10: CIFAR-10. folder: yours, see --data."""
+    """strokes: built-in digits. mnist: MNIST Large Scale. fashion: rescaled Fashion-MNIST.
+    mnist-scale: MNIST-Scale. cifar10: CIFAR-10. folder: yours, see --data."""
     sizes: tuple[ObjectSize, ...] = (1.0,)
     """Size of the training objects; 1 is the size in the original images. One number: that size. Two: all
     sizes between them. Three or more: only these sizes."""
@@ -196,15 +225,22 @@ class DataConfig:
     """Your own images: leave out unreadable files instead of refusing the folder."""
     max_pixels: Count | None = None
     """Your own images: files with more pixels than this count as unreadable. Default: 48 million."""
-    # What follows is for digits alone.
+    # What follows is for objects in images of any size: digits, clothes and, without a background, photos.
     places: ObjectPlaces = "centre"
-    """Digits: where they are, at the centre of the image or anywhere inside it."""
+    """Digits, clothes, CIFAR-10: where the object is, at the centre of the image or anywhere inside it."""
     side: Count | None = None
-    """Digits anywhere: the side of an image in pixels, 16 to 1024. Default: 64."""
+    """Digits, clothes, CIFAR-10: the side of an image in pixels, 16 to 1024. Default: 64 for objects anywhere
+    (clothes: 72; several objects: 128); at the centre, as the data set has it."""
     background: Surroundings = "plain"
-    """Digits anywhere: plain; noisy; or cluttered by parts of other digits."""
+    """Digits anywhere, clothes: plain; noisy; or cluttered by parts of other objects."""
     distinct: Count | None = None
-    """Digits anywhere: train on so many different ones, which come again elsewhere. Default: all."""
+    """Digits anywhere, clothes: train on so many different ones, balanced over the classes, which come again
+    elsewhere. Default: all."""
+    find: Whole | None = None
+    """Digits and clothes anywhere: several objects in each image, and two classes: one of them is of the
+    class with this number, 0 to 9, or none is. Default: off."""
+    objects: Count | None = None
+    """With data.find: how many objects an image has. Default: 3."""
 
     def __post_init__(self) -> None:
         require_values("data", self)
@@ -220,16 +256,27 @@ class DataConfig:
         refuse(few, f"data.samples must be at least 10; got {samples}")
         # An option that would have no effect is an error: the run's name would promise what it does not do.
         moving = self.places == "anywhere"
-        refuse(moving and "places" not in takes, f"data.places anywhere is for digits, not for {name}")
-        for option in () if moving else ("side", "background", "distinct"):
+        placed = self.placed and "places" not in takes
+        refuse(
+            placed, f"data.places anywhere and data.side are for digits, clothes and cifar10, not for {name}"
+        )
+        for option in ("background", "distinct", "find", "objects"):
             given = getattr(self, option) not in (None, "plain")
-            refuse(given, f"data.{option} is for digits anywhere: add --data.places anywhere")
+            useless = given and "background" not in takes
+            refuse(useless, f"data.{option} is for digits and clothes, not for {name}")
+            fixed = given and not (self.placed or name == "fashion")
+            refuse(fixed, f"data.{option} is for digits anywhere: add --data.places anywhere")
+        searched = self.find is not None
+        refuse(searched and not moving, "data.find needs objects anywhere: add --data.places anywhere")
+        refuse(searched and (self.find or 0) > 9, f"data.find must be a class from 0 to 9; got {self.find}")
+        alone = self.objects is not None and not searched
+        refuse(alone, "data.objects needs data.find, the class that is looked for")
         fits = self.side is None or 16 <= self.side <= 1024
         refuse(not fits, f"data.side must be from 16 to 1024 pixels; got {self.side}")
         drawn = moving or len(sizes) > 1
         refuse(self.redraw and not drawn, f"data.redraw needs two or more data.sizes; got {listed}")
         refuse(
-            self.redraw and samples is not None and not moving and "redrawn samples" not in takes,
+            self.redraw and samples is not None and not self.placed and "redrawn samples" not in takes,
             f"data.redraw cannot be combined with data.samples for {name}",
         )
         within = all(low <= size <= high for size in sizes)
@@ -273,11 +320,16 @@ class DataConfig:
     def about(self) -> DataSet:
         """What the data set is."""
         known = DATA_SETS[self.name]
-        if self.places == "centre":
+        if not self.placed:
             return known
-        side = ANYWHERE if self.side is None else self.side
+        side = (known.roaming if self.find is None else SEARCHED) if self.side is None else self.side
         # Larger sizes leave such an image. No published recipe says when a cosine ends: with the training.
         return replace(known, image=side, test_sizes=CIFAR_SIZES, period=None)
+
+    @property
+    def placed(self) -> bool:
+        """Whether its objects are put into images whose size is a choice, at the centre or anywhere."""
+        return self.places == "anywhere" or self.side is not None
 
     @property
     def scale(self) -> float | tuple[float, ...]:

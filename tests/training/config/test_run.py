@@ -97,7 +97,7 @@ def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: DataConfig("mnits"), "strokes, mnist, cifar10, folder; got 'mnits'"),
+        (lambda: DataConfig("mnits"), "strokes, mnist, fashion, mnist-scale, cifar10, folder; got 'mnits'"),
         (lambda: DataConfig(sizes=()), "must be one size or more; got none"),
         (lambda: DataConfig(sizes=(1.0, 4.0, 2.0)), "must go from low to high"),
         (lambda: DataConfig(sizes=(-1.0,)), "data.sizes must be a positive number"),
