@@ -16,7 +16,7 @@ def figure(
         list[str],
         Parameter(
             help="Numbers from 2 to 15; batch-norm, single-channel, pretrained and equal-blur from the "
-            "paper's text; beyond-sizes, beyond-few and beyond-cifar, which are ours; or all."
+            "paper's text; beyond-sizes, beyond-few, beyond-cifar and anywhere, which are ours; or all."
         ),
     ],
     /,
@@ -32,13 +32,14 @@ def figure(
     - scalechannels figure all --out figures
     """
     from scalechannels.files import require_writable_folder
+    from scalechannels.paper.experiments import expanded
     from scalechannels.paper.figures.draw import draw, save, with_pictures
     from scalechannels.paper.results import known_results
 
     require_writable_folder(out)
     known = known_results(results)
     named = [f"figure{id}" if id.isdecimal() else id for id in ids]
-    wanted = [one.id for one in with_pictures()] if "all" in named else named
+    wanted = [one.id for one in with_pictures()] if "all" in named else expanded(named)
     for id in wanted:
         for path in save(draw(id, known), out / id):
             print(path)

@@ -18,8 +18,10 @@ from scalechannels.training.config import RunConfig
 from scalechannels.training.config.options import read_toml, refuse
 
 Renderer = Literal[
-    "table", "ranking", "factorial", "curves", "samples", "selection", "pictures", "windows", "code"
+    "table", "ranking", "factorial", "curves", "samples", "placed", "selection", "pictures", "windows", "code"
 ]
+GROUPS = ("evidence", "anywhere")
+"""Ids that stand for all experiments whose ids begin with them."""
 OURS = "not in the paper"
 """Where our own experiments stand."""
 
@@ -45,6 +47,8 @@ class Panel:
     curves: tuple[Curve, ...]
     shown: tuple[float, float] = (0.0, 100.0)
     """The accuracies that the vertical axis spans."""
+    across: Literal["size", "offset"] = "size"
+    """Of objects anywhere: what the horizontal axis is, their size or how far they are off the centre."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,7 @@ def _read(id: str, entry: dict[str, Any]) -> Experiment:
     panels = []
     for panel in _each(entry.pop("panels", ()), "title"):
         title, shown = panel.pop("title"), tuple(panel.pop("shown", Panel.shown))
+        across = panel.pop("across", Panel.across)
         curves = []
         for curve in _each([panel | own for own in panel.pop("curves")], "label"):
             label, named = curve.pop("label"), curve.pop("recipe")
@@ -127,7 +132,7 @@ def _read(id: str, entry: dict[str, Any]) -> Experiment:
             recipe = RECIPES[named]
             drawn = {key: curve.pop(key) for key in ("reference", "colour", "dashed") if key in curve}
             curves.append(Curve(label, tuple(recipe(**curve, **point) for point in points), **drawn))
-        panels.append(Panel(title, tuple(curves), shown))
+        panels.append(Panel(title, tuple(curves), shown, across))
     tested, shown = tuple(map(tuple, entry.pop("tested", ()))), tuple(entry.pop("columns", ()))
     rows = {row: RECIPES[run.pop("recipe")](**run) for row, run in entry.pop("rows", {}).items()}
     return Experiment(id, panels=tuple(panels), tested=tested, columns=shown, rows=rows, **entry)
@@ -147,14 +152,19 @@ def experiment(id: str, kind: Literal["experiment", "table", "figure"] = "experi
     if near := [one for one in offered if one in (f"table{id}", f"figure{id}")]:
         raise ValueError(f"there is no {kind} '{id}'; did you mean {' or '.join(near)}?")
     names = ", ".join(one.removeprefix(kind) for one in offered)
-    names += ", outside, evidence or a figure such as figure5" if kind == "table" else ""
+    names += ", outside, evidence, anywhere or a figure such as figure5" if kind == "table" else ""
     raise ValueError(f"there is no {kind} '{id.removeprefix(kind)}'; choose from {names}")
 
 
+def expanded(ids: Iterable[str]) -> list[str]:
+    """The ids, those of a whole group in place of its name."""
+    groups = {id: [one.id for one in EXPERIMENTS if one.id.startswith(f"{id}-")] for id in GROUPS}
+    return [one for id in ids for one in groups.get(id, [id])]
+
+
 def chosen(ids: Iterable[str]) -> list[Experiment]:
-    """The experiments of these ids; "all" is all of them, and "evidence" all whose ids begin with it."""
+    """The experiments of these ids; "all" is all of them, and one of `GROUPS` all whose ids begin with it."""
     wanted = list(ids)
     if "all" in wanted:
         return list(EXPERIMENTS)
-    groups = {id: [one for one in EXPERIMENTS if one.id.startswith(f"{id}-")] for id in ("evidence",)}
-    return [one for id in wanted for one in groups.get(id) or [experiment(id)]]
+    return [experiment(id) for id in expanded(wanted)]

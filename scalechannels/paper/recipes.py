@@ -30,6 +30,15 @@ WRITTEN: dict[NetworkName, str] = {**NETWORKS, "fovlse": "FovLSE"}
 ROOT2, ROOT4 = 2**0.5, 2**0.25
 SAMPLES = (100, 300, 1_000, 3_000, 10_000)
 EPOCH_IMAGES = 10_000
+THIRD = 2 ** (1 / 3)
+PLACED: dict[str, tuple[float, ...]] = {
+    "size 1": (1.0,),
+    "lower third": (0.5, 1 / THIRD),
+    "middle third": (1 / THIRD, THIRD),
+    "upper third": (THIRD, 2.0),
+    "all sizes": (0.5, 2.0),
+}
+"""What networks for objects anywhere are trained on; thirds of the range are so on a logarithmic scale."""
 AVERAGED: dict[str, Any] = {"smoothing": 0.1, "average": 0.999, "average_corrected": False}
 """Smoothed targets and averaged weights, as the committed runs have them."""
 
@@ -47,7 +56,8 @@ def scales_of(config: RunConfig) -> list[float]:
 def _run(data: DataName, network: NetworkName, **options: Any) -> RunConfig:
     """The recipe in place of every None, so that equal runs are equal; the precision is the device's.
 
-    options   of the data, the training or the network: which of these, their names tell
+    options   of the data, the training or the network: which of these, their names tell. The pooling over
+              places is `over_places`, since `places` is where the objects are
     """
     sections: dict[str, dict[str, Any]] = {
         "data": {"name": data},
@@ -57,7 +67,8 @@ def _run(data: DataName, network: NetworkName, **options: Any) -> RunConfig:
     known = {field.name: "data" for field in fields(DataConfig)}
     known |= {field.name: "training" for field in fields(TrainingConfig)}
     for option, value in options.items():
-        sections[known.get(option, "network")][option] = value
+        name = "places" if option == "over_places" else option
+        sections[known.get(option, "network")][name] = value
     values = RunConfig.from_dict(sections).resolve().as_dict()
     values["training"]["precision"] = None
     return RunConfig.from_dict(values)
@@ -108,8 +119,25 @@ def residual_cifar(network: Literal["cnn", "fovavg", "fovlse"]) -> RunConfig:
     return residual(network, width=2, **AVERAGED, **own)
 
 
+def placed(network: NetworkName, train: str, places: str = "anywhere", **options: Any) -> RunConfig:
+    """A run on 500 digits of MNIST, which come 16 times each at other places (and sizes) of 64 x 64 images.
+
+    Places and sizes are drawn again in every epoch, where there is something to draw: training on all sizes
+    is augmentation by scale. All networks have the same images, epochs and schedule; SWMax has the paper's
+    batch and rate, as it does not converge in few large steps.
+    """
+    sizes = PLACED[train]
+    recipe: dict[str, Any] = {"batch": 128, "low": 0.5, "high": 4.0, "ratio": ROOT2}
+    if network == "swmax":
+        recipe["batch"] = 16
+    data = {"places": places, "side": 64, "samples": 8_000, "distinct": 500}
+    redraw = places == "anywhere" or len(sizes) > 1
+    schedule = {"epochs": 30, "schedule": "cosine", "period": 30}
+    return _run("mnist", network, sizes=sizes, redraw=redraw, **{**recipe, **data, **schedule, **options})
+
+
 RECIPES: dict[str, Callable[..., RunConfig]] = {
     recipe.__name__: recipe
-    for recipe in (mnist, main, few, cifar, better, better_cifar, residual, residual_cifar)
+    for recipe in (mnist, main, few, cifar, better, better_cifar, residual, residual_cifar, placed)
 }
 """By the names that `experiments.toml` has for them."""

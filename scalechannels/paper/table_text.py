@@ -9,7 +9,7 @@ from typing import Literal
 
 from scalechannels.data.sizes import RANGES
 from scalechannels.paper.comparisons import Comparison, comparisons, comparisons_json
-from scalechannels.paper.experiments import Experiment, chosen, experiment
+from scalechannels.paper.experiments import GROUPS, Experiment, chosen, experiment
 from scalechannels.paper.factorial import factorial_json, factorial_rows
 from scalechannels.paper.outside import (
     CAPTION,
@@ -19,6 +19,7 @@ from scalechannels.paper.outside import (
     outside_json,
     outside_rows,
 )
+from scalechannels.paper.placed import placed_json, placed_rows
 from scalechannels.paper.results import Results
 from scalechannels.paper.tables import Mean, RankRow, TableRow, as_json, curve_tables, main_table, ranking
 
@@ -33,7 +34,11 @@ def table_text(results: Results, id: str, form: TextForm | Literal["json"] = "te
     """A table of the paper, or the data of a figure."""
     if id == "outside":
         return _json(outside_json(results.folder.parent)) if form == "json" else outside_text(results, form)
-    one, *others = chosen([id]) if id == "evidence" else [experiment(id, "table")]
+    one, *others = chosen([id]) if id in GROUPS else [experiment(id, "table")]
+    if one.renderer == "placed":
+        if form == "json":
+            return _json(placed_json(results, part) for part in (one, *others))
+        return "\n\n\n".join(placed_text(results, part, form) for part in (one, *others))
     if one.renderer == "factorial":
         if form == "json":
             return _json(factorial_json(results, part) for part in (one, *others))
@@ -146,6 +151,31 @@ def curve_text(results: Results, one: Experiment, form: TextForm = "text") -> st
         missing = ", ".join(f"{label} ({count})" for label, count in table.missing.items())
         parts.append(title + text + (f"\nmissing: {missing}" if missing else ""))
     return "\n\n".join(parts)
+
+
+def placed_text(results: Results, one: Experiment, form: TextForm = "text") -> str:
+    """Accuracies inside and outside the sizes of training, and how far place and scale are off."""
+    rows = placed_rows(results, one)
+    body = [
+        [
+            row.network,
+            row.trained,
+            str(row.seeds or NONE),
+            *map(plus_minus, (row.inside, row.outside, row.place, row.scale, row.drift)),
+        ]
+        for row in rows
+    ]
+    heads = ["network", "trained on", "seeds", "inside", "outside", "place", "scale", "drift"]
+    missing = sum(row.missing for row in rows)
+    lacking = f"\n\n{missing} runs have no result: scalechannels reproduce {one.id}" if missing else ""
+    legend = (
+        "Inside, outside: test accuracy in per cent at the sizes of training and at the others, mean ± "
+        "standard deviation over seeds. Place: how far the deciding window is off the digit, in pixels; "
+        "scale: how far the deciding scale is off its median, in octaves, both medians over images; drift: "
+        "by how much that median over the digit's size differs between test sizes."
+    )
+    title = one.title if form == "text" else f"**{one.title}**"
+    return f"{title}\n\n{columns(heads, body, form)}\n\n{legend} {one.caption}{lacking}"
 
 
 def factorial_text(results: Results, one: Experiment, form: TextForm = "text") -> str:

@@ -10,17 +10,31 @@ import string
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from scalechannels.files import atomic_path
-from scalechannels.paper.experiments import EXPERIMENTS, Curve, Experiment, Panel, experiment
+from scalechannels.paper.experiments import EXPERIMENTS, Experiment, Panel, experiment
+from scalechannels.paper.placed import ring_means
 from scalechannels.paper.recipes import scales_of
 from scalechannels.paper.results import PICTURES, Results
 from scalechannels.paper.tables import curve_means
-from scalechannels.report.theme import COLOURS, INK, LINE, PANEL, SOFT, blank, cells, count_axis, size_axis
+from scalechannels.report.theme import (
+    COLOURS,
+    INK,
+    LINE,
+    PANEL,
+    SOFT,
+    bare,
+    blank,
+    cells,
+    count_axis,
+    named,
+    size_axis,
+)
 
 PANEL_SIZE = (4.6, 3.3)
 """Inches."""
@@ -38,7 +52,7 @@ def with_pictures() -> list[Experiment]:
 def draw(id: str, results: Results) -> Figure:
     """The whole figure."""
     one = _figure_of(id)
-    across = 3 if len(one.panels) == 3 else min(2, len(one.panels))
+    across = 3 if len(one.panels) in (3, 5, 6) else min(2, len(one.panels))
     return _arranged(results, one, range(len(one.panels)), across)
 
 
@@ -79,6 +93,10 @@ def _arranged(results: Results, one: Experiment, places: Sequence[int], across: 
         PANELS[one.renderer](axes, results, one, one.panels[place])
         letter = f"({string.ascii_lowercase[place]}) " if len(one.panels) > 1 else ""
         axes.set_title(letter + one.panels[place].title, color=INK, fontsize=10.5)
+    for spare in figure.axes[len(places) :]:
+        spare.set_axis_off()
+    if one.renderer == "placed":
+        _legend(figure, figure.axes[0], loc="outside lower center", ncols=4 if across > 1 else 2)
     return figure
 
 
@@ -98,7 +116,10 @@ def _image(one: Experiment, results: Results) -> Figure:
 
 def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> None:
     """Accuracy against the size of the test or the number of samples; the legend names what is missing."""
-    if one.renderer == "samples":
+    if panel.across == "offset":
+        named(axes, "pixels off the centre", "accuracy (%)")
+        bare(axes)
+    elif one.renderer == "samples":
         counts = [config.data.samples or 0 for config in panel.curves[0].configs]
         count_axis(axes, counts, "number of training samples", "accuracy (%)")
     else:
@@ -111,19 +132,29 @@ def draw_curves(axes: Axes, results: Results, one: Experiment, panel: Panel) -> 
     axes.set_ylim(low - 0.02 * (high - low), high + 0.02 * (high - low))
     axes.grid(color=LINE, linewidth=0.8)
     axes.set_axisbelow(True)
-    drawn = [_draw(axes, results, one, curve, place) for place, curve in enumerate(panel.curves)]
+    drawn = [_draw(axes, results, one, panel, place) for place in range(len(panel.curves))]
     if not any(drawn):
         _no_results(axes)
-    legend = axes.legend(
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.2),  # below the axis: curves of this kind leave no corner free
-        ncols=3 if max(len(label) for label in axes.get_legend_handles_labels()[1]) < 12 else 2,
+    if one.renderer != "placed":  # whose panels have the same many curves: one legend serves all
+        labels = axes.get_legend_handles_labels()[1]
+        # Below the axis: curves of this kind leave no corner free.
+        place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2)}
+        _legend(axes, axes, ncols=3 if max(map(len, labels)) < 12 else 2, **place)
+
+
+def _legend(owner: Axes | Figure, axes: Axes, **place: Any) -> None:
+    """Names the curves of the axes, in a panel or below all of them."""
+    handles, labels = axes.get_legend_handles_labels()
+    legend = owner.legend(
+        handles,
+        labels,
         fontsize=8,
         facecolor=PANEL,
         edgecolor="none",
         framealpha=0.8,
         labelcolor=INK,
         handlelength=2.4,
+        **place,
     )
     for text in legend.get_texts():
         if text.get_text().endswith("(no result)"):
@@ -152,8 +183,9 @@ def _no_results(axes: Axes) -> None:
     axes.text(0.5, 0.5, "no results yet", color=SOFT, ha="center", va="center", transform=axes.transAxes)
 
 
-def _draw(axes: Axes, results: Results, one: Experiment, curve: Curve, place: int) -> bool:
-    means = curve_means(results, one, curve)
+def _draw(axes: Axes, results: Results, one: Experiment, panel: Panel, place: int) -> bool:
+    curve = panel.curves[place]
+    means = ring_means(results, curve) if panel.across == "offset" else curve_means(results, one, curve)
     number = place if curve.colour is None else curve.colour
     colour = SOFT if curve.reference else COLOURS[number % len(COLOURS)]
     if not means:
@@ -177,5 +209,5 @@ def _draw(axes: Axes, results: Results, one: Experiment, curve: Curve, place: in
     return True
 
 
-PANELS = {"curves": draw_curves, "samples": draw_curves, "selection": draw_selection}
+PANELS = {"curves": draw_curves, "samples": draw_curves, "placed": draw_curves, "selection": draw_selection}
 """What draws a panel of each kind of figure (`Renderer`)."""
