@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -143,13 +144,29 @@ def covers(
 
 def moved(images: Tensor, offsets: Tensor) -> Tensor:
     """Images (N, H, H) moved by whole pixels (N, 2), down and to the right; zeros come in."""
-    margin = int(offsets.abs().max())
-    if not margin:
+    if not offsets.any():
         return images
+    return (
+        _moved_one_by_one(images, offsets) if images.device.type == "cpu" else _moved_at_once(images, offsets)
+    )
+
+
+def _moved_one_by_one(images: Tensor, offsets: Tensor) -> Tensor:
+    """For a CPU, where a loop that copies rows is several times faster."""
+    result = np.zeros(images.shape, np.float32)
+    for source, target, (down, right) in zip(images.numpy(), result, offsets.tolist(), strict=True):
+        rows, columns = (slice(max(0, step), min(0, step) or None) for step in (down, right))
+        back = (slice(max(0, -step), min(0, -step) or None) for step in (down, right))
+        target[rows, columns] = source[tuple(back)]
+    return torch.from_numpy(result)
+
+
+def _moved_at_once(images: Tensor, offsets: Tensor) -> Tensor:
+    """For a GPU: the windows of padded images, each by the place of its first pixel."""
+    margin = int(offsets.abs().max())
     padded = F.pad(images, (margin,) * 4)
     count, side, width = len(images), images.shape[-1], padded.shape[-1]
-    # Every window of the padded images, each by the place of its first pixel: nothing is copied yet.
-    windows = padded.as_strided(
+    windows = padded.as_strided(  # nothing is copied yet
         (count, 2 * margin * (width + 1) + 1, side, side), (width * width, 1, width, 1)
     )
     first = (margin - offsets[:, 0]) * width + margin - offsets[:, 1]

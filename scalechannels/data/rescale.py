@@ -59,27 +59,21 @@ def rescaling_matrices(
     kind: dict[str, Any] = {"dtype": torch.float64, "device": scales.device}
     s = scales.double()[:, None]  # (S, 1)
     pixels = torch.arange(output_size, **kind) - (output_size - 1) / 2
-    farthest = 0.0
-    if offsets is not None and len(offsets):
-        pixels, farthest = pixels - offsets.to(**kind)[:, None], float(offsets.abs().max())
+    if offsets is not None:
+        pixels = pixels - offsets.to(**kind)[:, None]
     u = (input_size - 1) / 2 + pixels / s  # (S, m) where each output pixel looks
     width = (1 / s).clamp_min(1) if antialias else torch.ones_like(s)  # (S, 1)
     reach = math.ceil(KERNEL_RADIUS * (max(1.0, 1 / smallest) if antialias else 1.0))
 
-    # The sum of all weights of an output pixel depends only on its distance to the pixel below it.
+    # The pixels that an output pixel may take from; weights are counted over the image's continuation too.
     steps = torch.arange(-reach, reach + 2, **kind)
-    total = keys_cubic(((u - u.floor())[..., None] - steps) / width[..., None]).sum(-1, keepdim=True)
-
-    beyond = 0
-    if continuation != "zero":
-        seen = (output_size / 2 + farthest) / smallest
-        beyond = max(0, math.ceil(seen - input_size / 2) + reach + 1)
-    positions = torch.arange(-beyond, input_size + beyond, device=scales.device)
-    weights = keys_cubic((u[..., None] - positions) / width[..., None]) / total  # (S, m, positions)
-    if continuation == "zero" or not beyond:
-        return weights
-    folded = torch.zeros((*weights.shape[:2], input_size), **kind)
-    return folded.index_add_(2, inside(positions, input_size, continuation), weights)  # (S, m, n)
+    near = keys_cubic(((u - u.floor())[..., None] - steps) / width[..., None])  # (S, m, steps)
+    total = near.sum(-1, keepdim=True)
+    if continuation == "zero":
+        positions = torch.arange(input_size, **kind)
+        return keys_cubic((u[..., None] - positions) / width[..., None]) / total  # (S, m, n)
+    positions = inside((u.floor()[..., None] + steps).long(), input_size, continuation)
+    return near.new_zeros(*u.shape, input_size).scatter_add_(2, positions, near / total)
 
 
 def rescale(

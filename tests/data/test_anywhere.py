@@ -5,7 +5,19 @@ from __future__ import annotations
 import pytest
 import torch
 
-from scalechannels.data.anywhere import BOX, PART, PARTS, SHARE, Pictures, anywhere
+from scalechannels.data.anywhere import (
+    BOX,
+    DRAWN,
+    PART,
+    PARTS,
+    SHARE,
+    Pictures,
+    _moved_at_once,
+    _moved_one_by_one,
+    anywhere,
+    moved,
+    noise,
+)
 from scalechannels.data.image_set import ImageSet
 from scalechannels.data.pictures import BACKGROUND, as_shown
 from scalechannels.data.strokes import strokes
@@ -55,6 +67,26 @@ def test_moving_changes_nothing_but_the_place() -> None:
         assert torch.allclose(back[0][inside], there[0][inside], atol=1e-6)
 
 
+@pytest.mark.parametrize("move", [moved, _moved_one_by_one, _moved_at_once])
+def test_images_are_moved_down_and_to_the_right_and_zeros_come_in(move) -> None:
+    generator = torch.Generator().manual_seed(0)
+    images = torch.rand(30, 12, 12, generator=generator)
+    offsets = torch.randint(-5, 6, (30, 2), generator=generator)
+    expected = torch.zeros_like(images)
+    for image, there, (down, right) in zip(images, expected, offsets.tolist(), strict=True):
+        for row in range(max(0, down), min(12, 12 + down)):
+            for column in range(max(0, right), min(12, 12 + right)):
+                there[row, column] = image[row - down, column - right]
+    assert torch.equal(move(images, offsets), expected)
+
+
+def test_at_the_centre_nothing_but_the_place_differs() -> None:
+    free, fixed = (anywhere(DIGITS, 25, seed=5, places=places) for places in ("anywhere", "centre"))  # type: ignore[arg-type]
+    assert torch.equal(free.scales, fixed.scales)
+    assert (fixed.places == 31.5).all()
+    assert torch.allclose(fixed.images, DIGITS[torch.arange(25) % 20].render(fixed.scales, 64), atol=1e-6)
+
+
 @pytest.mark.parametrize("background", ["plain", "noisy", "cluttered"])
 def test_the_same_seed_gives_the_same_images_and_another_one_others(background: str) -> None:
     one, again, other = (
@@ -90,6 +122,12 @@ def test_clutter_shows_no_whole_object() -> None:
         alone = anywhere(DIGITS, 60, float(made.scales[0]), seed=8)
         strewn = ((made.images - alone.images).abs() > 0.02).sum((1, 2, 3))
         assert strewn.max() <= PARTS * (side + 1) ** 2
+
+
+def test_noise_of_a_large_image_does_not_repeat() -> None:
+    rows = noise(torch.empty(2, 600, 600), torch.Generator().manual_seed(0)).flatten(1)
+    assert not torch.equal(rows[0, :1000], rows[1, :1000])
+    assert len(rows[0].unique()) > 300_000 > DRAWN
 
 
 def test_objects_come_again_elsewhere() -> None:

@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from scalechannels.data.rescale import full_precision, keys_cubic, rescale, rescaling_matrices
+from scalechannels.data.rescale import (
+    Continuation,
+    full_precision,
+    keys_cubic,
+    rescale,
+    rescaled_bytes,
+    rescaling_matrices,
+)
 
 
 def random_images(count: int = 2, size: int = 12, seed: int = 0) -> torch.Tensor:
@@ -151,3 +158,28 @@ def test_full_precision_is_for_the_block_only() -> None:
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.parametrize("continuation", ["zero", "reflect", "border"])
+def test_offsets_move_the_centre_of_each_image(continuation: Continuation) -> None:
+    generator = torch.Generator().manual_seed(0)
+    images = torch.rand(3, 2, 9, 9, generator=generator)
+    scales = torch.tensor([0.6, 1.0, 1.7])
+    offsets = torch.tensor([[2, -3], [0, 5], [-4, 1]])
+    made = rescale(images, scales, 15, continuation=continuation, offsets=offsets)
+    wide = rescale(images, scales, 15 + 2 * 5, continuation=continuation)  # room for all of them
+    for image, whole, (down, right) in zip(made, wide, offsets.tolist(), strict=True):
+        expected = whole[:, 5 - down : 20 - down, 5 - right : 20 - right]
+        torch.testing.assert_close(image, expected, atol=1e-5, rtol=0)
+
+
+def test_bytes_are_rescaled_in_pieces_and_clipped() -> None:
+    images = torch.randint(
+        0, 256, (7, 1, 8, 8), generator=torch.Generator().manual_seed(0), dtype=torch.uint8
+    )
+    scales, offsets = torch.linspace(0.5, 2, 7), torch.arange(14).view(7, 2) - 7
+    made = rescaled_bytes(images, scales, 12, offsets=offsets, chunk=3)
+    expected = rescale(images, scales, 12, offsets=offsets).clamp(0, 255) / 255
+    torch.testing.assert_close(made, expected, atol=1e-6, rtol=0)
+    assert rescale(images, 1.7, 12).min() < 0  # what is clipped
+    assert torch.equal(rescaled_bytes(images, 1.0), images / 255)

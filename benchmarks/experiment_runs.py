@@ -1,0 +1,190 @@
+"""Trains the missing runs of experiments on a machine that has little beyond PyTorch and NumPy.
+
+    python -m benchmarks.experiment_runs anywhere --root DATA --output runs.jsonl [--minutes 9] [--seeds 1]
+    python -m benchmarks.experiment_runs --collect runs.jsonl      puts them into results/runs
+    python -m benchmarks.experiment_runs anywhere --trial          every network for a few steps, kept nowhere
+
+It is `scalechannels reproduce` where packages such as safetensors are missing: no weights and no checkpoints
+are kept, each finished run adds a line with its result, and a run that the file or results/ has already is
+left out. Runs of a lower seed come first, and no run is begun after so many minutes, so that the same command
+goes on where the last one stopped. Runs of one shape are trained together on a GPU, as `reproduce` does it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+RESULTS = Path(__file__).parent.parent / "results"
+
+
+def stand_in() -> None:
+    """Empty modules for packages that are missing and that training imports, but need not use."""
+
+    class Mixin:
+        def __init_subclass__(cls, **_: Any) -> None:
+            super().__init_subclass__()
+
+        def save_pretrained(self, *_: Any, **__: Any) -> None:
+            """There is nothing to save with."""
+
+    contents: dict[str, dict[str, Any]] = {
+        "huggingface_hub": {"PyTorchModelHubMixin": Mixin},
+        "safetensors": {"SafetensorError": ValueError},
+        "safetensors.torch": {},
+        "PIL": {name: ModuleType(f"PIL.{name}") for name in ("Image", "ImageCms", "ImageOps")}
+        | {"UnidentifiedImageError": ValueError},
+    }
+    lacking = {name for name in contents if "." not in name and importlib.util.find_spec(name) is None}
+    for name, values in contents.items():
+        if name.partition(".")[0] in lacking:
+            sys.modules[name] = ModuleType(name)
+            vars(sys.modules[name]).update(values)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A run that is kept as one line of a file: what `Group` asks of a `Run`."""
+
+    config: Any
+    folder: Path
+    output: Path | None
+
+    def checkpoints(self) -> list[Any]:
+        return []
+
+    def save(self, checkpoint: Any) -> None:
+        """Runs are short: one that is stopped begins again."""
+
+    def finish(self, result: dict[str, Any]) -> None:
+        accuracies = [entry["accuracy"] for entry in result["evaluation"]["sizes"]]
+        print(f"  {result['name']}: {sum(accuracies) / len(accuracies):.2f} % over all sizes", flush=True)
+        if self.output is not None:
+            with self.output.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(result) + "\n")
+
+
+def written(output: Path | None) -> dict[str, dict[str, Any]]:
+    """The results of a file by name; a line that a kill cut off is left out."""
+    found = {}
+    for line in output.read_text("utf-8").splitlines() if output is not None and output.exists() else ():
+        try:
+            result = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        found[result["name"]] = result
+    return found
+
+
+def begin_line(output: Path) -> None:
+    """A line that a kill cut off is ended, so that the next one is whole."""
+    if output.exists() and (content := output.read_bytes()) and not content.endswith(b"\n"):
+        output.write_bytes(content + b"\n")
+
+
+def train(chosen: argparse.Namespace) -> None:
+    import torch
+
+    from scalechannels.paper.reproduce import TOGETHER, groups, missing, tested
+
+    device = torch.device(chosen.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    runs = missing(chosen.ids, RESULTS, seeds=chosen.seeds, only=chosen.only)
+    done = written(chosen.output)
+    runs = [run for run in runs if run.resolve(device.type).name not in done]
+    parts = groups(runs, TOGETHER if device.type == "cuda" else 1)
+    parts.sort(key=lambda part: min(run.training.seed for run in part))
+    if chosen.trial:
+        parts = [[run] for run in trials(runs)]
+    else:
+        begin_line(chosen.output)
+    started = time.perf_counter()
+    for number, part in enumerate(parts, 1):
+        if time.perf_counter() - started > 60 * chosen.minutes:
+            print(f"stopped after {chosen.minutes:g} minutes; {len(parts) - number + 1} groups are left")
+            return
+        names = dict.fromkeys(f"{run.network.name} {run.data.sizes} seed {run.training.seed}" for run in part)
+        print(f"{number}/{len(parts)}: {len(part)} runs, {', '.join(names)}", flush=True)
+        sizes = None if chosen.trial else (*part[0].data.about.test_sizes, *tested(part[0]))
+        complete(part, device, chosen.root, None if chosen.trial else chosen.output, sizes)
+    print("all of these runs are done")
+
+
+def complete(
+    part: Sequence[Any],
+    device: Any,
+    root: Path | None,
+    output: Path | None,
+    sizes: Sequence[Any] | None,
+) -> None:
+    """Train and test runs that share a shape."""
+    from scalechannels.training.distributed import joined
+    from scalechannels.training.group import Group, How
+
+    with tempfile.TemporaryDirectory() as folder, joined(device) as processes:
+        lines: list[Any] = [Line(run.resolve(device.type), Path(folder), output) for run in part]
+        how = How(root, together=device.type == "cuda" and len(part) > 1, sizes=sizes)
+        group = Group(lines, device, processes, how)
+        group.train()
+        group.evaluate()
+
+
+def trials(runs: Sequence[Any]) -> list[Any]:
+    """Each network once, on a few built-in digits: whether it can be trained and tested at all."""
+    from scalechannels.training import datasets
+
+    datasets.STROKES_TEST = 20
+    made = {}
+    for run in runs:
+        data = replace(run.data, name="strokes", samples=20, distinct=run.data.distinct and 10)
+        made[run.network] = replace(
+            run, data=data, training=replace(run.training, epochs=1, batch=10, seed=0)
+        )
+    return list(made.values())
+
+
+def collect(path: Path) -> None:
+    """The lines of a file as committed results, each checked to be whole and of its configuration."""
+    from scalechannels.paper.results import RUNS, read_result, store_result
+    from scalechannels.training.config import ResolvedRun
+
+    for name, result in written(path).items():
+        target = RESULTS / RUNS / f"{name}.json"
+        store_result(target, result)
+        read_result(target, ResolvedRun.from_dict(result["config"]))
+        print(target)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("ids", nargs="*", help="experiments, as for scalechannels reproduce")
+    parser.add_argument("--output", type=Path, help="the file of JSON lines")
+    parser.add_argument("--root", type=Path, help="where the data lie")
+    parser.add_argument("--device")
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--seeds", type=int, help="by default each experiment's own number")
+    parser.add_argument("--only", nargs="*", default=(), help="networks, such as fovlse")
+    parser.add_argument("--trial", action="store_true")
+    parser.add_argument("--collect", type=Path, metavar="FILE")
+    chosen = parser.parse_args(words)
+    if chosen.collect is None and not (chosen.ids and (chosen.output or chosen.trial)):
+        parser.error("give experiments and --output FILE or --trial, or --collect FILE")
+    stand_in()
+    if chosen.collect is not None:
+        collect(chosen.collect)
+    else:
+        train(chosen)
+
+
+if __name__ == "__main__":
+    main()

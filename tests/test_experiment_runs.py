@@ -1,0 +1,86 @@
+"""Runs on a machine with little installed: what is kept of them, what is left out, and what is collected."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.made_up import made_up
+
+from scalechannels.paper.experiments import experiment
+from scalechannels.paper.results import RUNS, Results
+from scalechannels.training.config import RunConfig
+
+ROOT = Path(__file__).parent.parent
+BARE = """
+import importlib.util, sys
+missing = "huggingface_hub safetensors PIL cyclopts platformdirs filelock rich matplotlib h5py jinja2".split()
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *more: None if name.split(".")[0] in missing else find(name, *more)
+sys.modules.update(dict.fromkeys(missing))  # importing one of these fails
+from benchmarks.experiment_runs import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(ROOT)
+    module = importlib.import_module("benchmarks.experiment_runs")
+    (tmp_path / RUNS).mkdir()
+    monkeypatch.setattr(module, "RESULTS", tmp_path)
+    return module
+
+
+def runs() -> tuple[RunConfig, ...]:
+    return experiment("anywhere-centred").runs(2)
+
+
+def test_what_is_done_is_left_out_and_lower_seeds_come_first(
+    runner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, begun = tmp_path / "runs.jsonl", []
+    done = made_up(runs()[0], device="cpu").values
+    output.write_text(json.dumps(done) + "\n" + json.dumps(done)[:50])  # a kill cut off the second line
+    monkeypatch.setattr(runner, "complete", lambda part, *_: begun.extend(part))
+    runner.main(["anywhere-centred", "--output", str(output), "--seeds", "2", "--device", "cpu"])
+    assert set(begun) == set(runs()) - {runs()[0]}
+    seeds = [run.training.seed for run in begun]
+    assert seeds == sorted(seeds)
+    runner.Line(None, tmp_path, output).finish(made_up(runs()[1], device="cpu").values)
+    assert len(runner.written(output)) == 2
+
+
+def test_no_run_is_begun_after_the_time_is_over(
+    runner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(runner, "complete", lambda *_: pytest.fail("it was begun"))
+    words = ["anywhere-centred", "--output", str(tmp_path / "runs.jsonl"), "--minutes", "-1"]
+    runner.main([*words, "--seeds", "1", "--device", "cpu"])
+    assert "stopped after -1 minutes; 40 groups are left" in capsys.readouterr().out
+
+
+def test_lines_become_results_that_tables_read(runner: Any, tmp_path: Path) -> None:
+    output = tmp_path / "runs.jsonl"
+    for run in runs()[:2]:
+        runner.Line(None, tmp_path, output).finish(made_up(run).values)
+    runner.main(["--collect", str(output)])
+    assert all(Results(tmp_path / RUNS).find(run) for run in runs()[:2])
+
+
+@pytest.mark.slow
+def test_every_network_is_trained_where_packages_are_missing() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", BARE, "anywhere-centred", "--trial", "--device", "cpu"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout.count("% over all sizes") == 8
+    assert said.stdout.endswith("all of these runs are done\n")
