@@ -18,6 +18,8 @@ from scalechannels.training.config import Initialisation, NetworkConfig, Resolve
 from scalechannels.training.config.options import refuse
 from scalechannels.training.config.sections import FIELD, ResolvedNetwork
 
+EIGHT_BLOCKS = 61
+"""The pixels that the plain CNN of digits needs; for smaller images it has fewer blocks."""
 RESIDUAL_FEATURES = 32
 """Of the residual backbone's first convolution, at the width 1."""
 
@@ -94,6 +96,10 @@ def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
     if network.name == "cnn":
         from scalechannels.plain import PlainNetwork, cnn
 
+        if backbone is None and data.backbone == "mnist" and data.image < EIGHT_BLOCKS:
+            from scalechannels.backbones.sized import FEATURES, sized_backbone
+
+            backbone = sized_backbone(data.image, channels or 1, classes, FEATURES * network.width)
         if backbone:
             return PlainNetwork(backbone)
         return cnn(

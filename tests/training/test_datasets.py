@@ -4,8 +4,10 @@ import torch
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.training import datasets
-from scalechannels.training.config import DataConfig, RunConfig, TrainingConfig
+from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config.recommended import recommended
 from scalechannels.training.datasets import open_data, require_labels
+from scalechannels.training.fit import fit
 
 
 @pytest.fixture(autouse=True)
@@ -276,3 +278,51 @@ def test_digits_anywhere_have_all_their_options_in_the_run() -> None:
     assert RunConfig.from_dict(config.as_dict()).resolve() == config
     with pytest.raises(ValueError, match="crops about the centre"):
         RunConfig(DataConfig("strokes", places="anywhere"), training=TrainingConfig(visible=0.5)).resolve()
+
+
+@pytest.mark.parametrize(
+    ("data", "network"),
+    [
+        ({"name": "fashion"}, {}),
+        ({"name": "fashion", "places": "anywhere"}, {"look": "everywhere", "low": 1.0, "high": 2.0}),
+        ({"name": "fashion", "sizes": (0.5, 2.0), "redraw": True}, {"name": "cnn"}),
+        ({"name": "mnist-scale", "sizes": (0.3, 1.0)}, {}),
+        ({"name": "mnist-scale", "sizes": (0.3, 1.0)}, {"name": "cnn"}),
+        ({"name": "mnist", "places": "anywhere", "find": 3}, {"look": "everywhere", "low": 1.0, "high": 2.0}),
+        ({"name": "mnist", "side": 40}, {"name": "cnn"}),
+    ],
+)
+def test_networks_are_trained_and_tested_on_it(
+    data, network, monkeypatch, tmp_path, one_thread: None
+) -> None:
+    small_mnist(monkeypatch, 24)
+    config = RunConfig(
+        DataConfig(**data), NetworkConfig(**{"ratio": 2.0, **network}), TrainingConfig(epochs=1, batch=4)
+    )
+    (run,) = fit([config], tmp_path, device="cpu", split="validation")
+    result = run.result()
+    sizes = result["evaluation"]["sizes"]
+    assert [entry["size"] for entry in sizes] == list(config.data.about.test_sizes)
+    assert all(0 <= entry["accuracy"] <= 100 for entry in sizes)
+    if "find" in data:
+        assert result["classes"] == ["no 3", "3"]
+        assert all(entry["place_error"] >= 0 for entry in sizes)  # not NaN
+
+
+def test_photos_anywhere_are_trained_on_by_foveated_networks_alone(monkeypatch, tmp_path) -> None:
+    from scalechannels.data import rescaled_cifar10 as rescaled
+
+    pictures = torch.randint(
+        256, (20, 3, 32, 32), generator=torch.Generator().manual_seed(0), dtype=torch.uint8
+    )
+    labels = torch.arange(20) % 10
+    made = rescaled.TrainAndTest(pictures, labels, pictures, labels)
+    monkeypatch.setattr(rescaled, "load_cifar10", lambda root: made)
+    data = DataConfig("cifar10", places="anywhere")
+    training = TrainingConfig(epochs=1, batch=10)
+    config = recommended(RunConfig(data, NetworkConfig(ratio=4.0), training))
+    (run,) = fit([config], tmp_path, device="cpu", sizes=(1.0,))
+    assert run.done
+    with pytest.raises(ValueError, match="the plain CNN of CIFAR-10 takes its 32x32 images"):
+        RunConfig(data, NetworkConfig("cnn"), training).resolve()
+    RunConfig(data, NetworkConfig("cnn", backbone="residual"), training).resolve()

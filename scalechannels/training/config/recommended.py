@@ -41,7 +41,7 @@ def recommended(config: RunConfig, augment: bool = True) -> RunConfig:
         training = {"smoothing": 0.1, "average": decay(_steps(config))}
         training |= {"visible": 0.5} if foveated and data.places == "centre" else {}
     elif photographs and (foveated or len(data.sizes) == 1):
-        training = {"visible": 0.5, "detail": 0.5}
+        training = {"detail": 0.5} | ({"visible": 0.5} if data.places == "centre" else {})
     return replace(
         config,
         network=_filled(network, antialias=True) if photographs and foveated else network,

@@ -119,6 +119,11 @@ class RunConfig:
         )
         if about.backbone == "cifar10":
             if network.backbone == "paper":
+                larger = name == "cnn" and not about.filled
+                refuse(
+                    larger,
+                    "the plain CNN of CIFAR-10 takes its 32x32 images; add --network.backbone residual",
+                )
                 refuse(network.width > 1, "network.width is not for the paper's backbone of CIFAR-10")
                 refuse(bool(network.dropout), "network.dropout is not for the paper's backbone of CIFAR-10")
         else:
