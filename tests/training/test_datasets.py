@@ -156,7 +156,9 @@ def test_options_of_digits_anywhere_are_for_them_alone(options, says) -> None:
         DataConfig(**options)
 
 
-def small_mnist(monkeypatch: pytest.MonkeyPatch, count: int = 120) -> tuple[torch.Tensor, torch.Tensor]:
+def small_mnist(
+    monkeypatch: pytest.MonkeyPatch, count: int = 120, *, shuffled: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
     """MNIST and Fashion-MNIST of so many training images and as many for testing, of other grey values."""
     from scalechannels.data import mnist_large_scale, mnist_scale, sources
 
@@ -164,6 +166,8 @@ def small_mnist(monkeypatch: pytest.MonkeyPatch, count: int = 120) -> tuple[torc
     pictures = torch.zeros(2 * count, 28, 28, dtype=torch.uint8)
     pictures[:, 8:20, 8:20] = torch.randint(1, 256, (2 * count, 12, 12), generator=draw, dtype=torch.uint8)
     labels = torch.arange(2 * count) % 10
+    if shuffled:
+        labels = labels[torch.randperm(2 * count, generator=draw)]
     made = sources.TrainAndTest(pictures[:count], labels[:count], pictures[count:], labels[count:])
     for module, name in (
         (mnist_large_scale, "load_mnist"),
@@ -193,7 +197,7 @@ def test_clothes_are_the_original_pixels_at_the_centre_and_elsewhere(monkeypatch
 
 
 def test_clothes_are_trained_on_at_sizes_that_are_drawn_again(monkeypatch) -> None:
-    small_mnist(monkeypatch)
+    small_mnist(monkeypatch, shuffled=True)
     data = open_data(DataConfig("fashion", (0.5, 2.0), samples=20, redraw=True))
     first, again = data.training(), data.training(draw=1)
     assert torch.bincount(first.labels).tolist() == [2] * 10
