@@ -227,6 +227,7 @@ def test_mnist_scale_has_a_draw_for_each_seed_and_splits_that_share_no_digit(mon
     redrawn = open_data(DataConfig("mnist-scale", (0.3, 1.0), redraw=True))
     assert torch.equal(redrawn.training().labels, redrawn.training(draw=1).labels)
     assert not torch.equal(redrawn.training().scales, redrawn.training(draw=1).scales)
+    assert RunConfig(redrawn.config).resolve().shape.data.redraw  # runs of it can be trained together
     network = RunConfig(data.config).resolve().network
     assert (network.low, network.high) == (0.25, 1.0)
 

@@ -172,7 +172,7 @@ class RunConfig:
         pooled = self.network.name not in ("fovconc", "swmax", "cnn")
         name: NetworkName = "fovavg" if pooled else self.network.name
         samples = self.data.samples if self.training.images is None else None
-        sizes = (1.0, 2.0) if self.data.redraw else (1.0,)
+        sizes = (0.5, 1.0) if self.data.redraw else (1.0,)  # which all data have
         network = self.learnt.network
         return replace(
             self,
