@@ -125,16 +125,18 @@ def complete(
     output: Path | None,
     sizes: Sequence[Any] | None,
 ) -> None:
-    """Train and test runs that share a shape."""
+    """Train and test runs that share a shape: together where their networks can be stacked on a GPU."""
     from scalechannels.training.distributed import joined
+    from scalechannels.training.fit import _groups
     from scalechannels.training.group import Group, How
 
+    together = device.type == "cuda"
     with tempfile.TemporaryDirectory() as folder, joined(device) as processes:
         lines: list[Any] = [Line(run.resolve(device.type), Path(folder), output) for run in part]
-        how = How(root, together=device.type == "cuda" and len(part) > 1, sizes=sizes)
-        group = Group(lines, device, processes, how)
-        group.train()
-        group.evaluate()
+        for of_one_kind in _groups(lines, together):
+            group = Group(of_one_kind, device, processes, How(root, together, sizes=sizes))
+            group.train()
+            group.evaluate()
 
 
 def trials(runs: Sequence[Any]) -> list[Any]:

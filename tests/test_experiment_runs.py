@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from helpers.made_up import made_up
+from helpers.tiny_runs import tiny
 
 from scalechannels.paper.experiments import experiment
+from scalechannels.paper.recipes import seeded
 from scalechannels.paper.results import RUNS, Results
 from scalechannels.training.config import RunConfig
 
@@ -71,6 +74,14 @@ def test_lines_become_results_that_tables_read(runner: Any, tmp_path: Path) -> N
         runner.Line(None, tmp_path, output).finish(made_up(run).values)
     runner.main(["--collect", str(output)])
     assert all(Results(tmp_path / RUNS).find(run) for run in runs()[:2])
+
+
+def test_runs_of_one_shape_are_each_trained(runner: Any, tmp_path: Path) -> None:
+    output, configs = tmp_path / "runs.jsonl", [seeded(tiny(samples=40), seed) for seed in range(2)]
+    runner.complete(configs, torch.device("cpu"), None, output, (1.0,))
+    losses = {name: result["history"][-1]["loss"] for name, result in runner.written(output).items()}
+    assert list(losses) == [config.resolve().name for config in configs]
+    assert len(set(losses.values())) == 2
 
 
 @pytest.mark.slow

@@ -123,6 +123,7 @@ class PlacedData:
 
     def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:
         self.config, self.device, self.root = config, device, root
+        self.opened: dict[Split, Objects] = {}
         names = tuple(str(digit) for digit in range(10))
         if config.name == "fashion":
             from scalechannels.data.rescaled_fashion import CLASSES
@@ -145,6 +146,12 @@ class PlacedData:
         return self._make(objects, len(objects.labels), size, self.config.seed)
 
     def _objects(self, split: Split) -> Objects:
+        """Those of a split, read and verified once: every epoch may ask for them again."""
+        if split not in self.opened:
+            self.opened[split] = self._open(split)
+        return self.opened[split]
+
+    def _open(self, split: Split) -> Objects:
         if self.config.name == "strokes":
             from scalechannels.data.strokes import strokes
 

@@ -199,7 +199,9 @@ def test_clothes_are_the_original_pixels_at_the_centre_and_elsewhere(monkeypatch
 def test_clothes_are_trained_on_at_sizes_that_are_drawn_again(monkeypatch) -> None:
     small_mnist(monkeypatch, shuffled=True)
     data = open_data(DataConfig("fashion", (0.5, 2.0), samples=20, redraw=True))
-    first, again = data.training(), data.training(draw=1)
+    first = data.training()
+    monkeypatch.setattr("scalechannels.data.sources.load_fashion", lambda root: pytest.fail("read twice"))
+    again = data.training(draw=1)
     assert torch.bincount(first.labels).tolist() == [2] * 10
     assert torch.equal(first.labels, again.labels)
     assert not torch.equal(first.scales, again.scales)
