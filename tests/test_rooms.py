@@ -31,6 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "meters": {"core"},
     "detection": {"core", "backbones", "saving", "data", "files"},
     "data": {"core", "files"},
+    "rivals": {"core", "backbones"},
     "training": {"core", "backbones", "saving", "data", "files", "scalechannels"},
     "report": {"core", "backbones", "saving", "data", "training", "files"},
     "paper": {"core", "backbones", "saving", "data", "training", "report", "files"},

@@ -53,6 +53,10 @@ PARTS = {
     "CifarBackbone": "backbones.paper",
     "ResidualBackbone": "backbones.residual",
     "LibraryBackbone": "backbones.zoo",
+    "GaussianDerivativeNetwork": "rivals.gaussian_derivatives",
+    "ScaleSteerableNetwork": "rivals.steerable",
+    "RieszNetwork": "rivals.riesz",
+    "SpatialTransformer": "rivals.transformer",
 }
 """The parts that a config may name beside the poolings, and their modules."""
 
