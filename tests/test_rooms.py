@@ -32,7 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "detection": {"core", "backbones", "saving", "data", "files"},
     "data": {"core", "files"},
     "rivals": {"core", "backbones"},
-    "training": {"core", "backbones", "saving", "data", "files", "scalechannels"},
+    "training": {"core", "backbones", "saving", "data", "rivals", "files", "scalechannels"},
     "report": {"core", "backbones", "saving", "data", "training", "files"},
     "paper": {"core", "backbones", "saving", "data", "training", "report", "files"},
     "demo": {"core", "backbones", "saving", "data", "detection", "files"},

@@ -46,7 +46,7 @@ def hermite_basis(size: int, scales: tuple[float, ...], finer: float, functions:
 
     finer     by how much each set of functions is finer than the one before
     """
-    x = torch.arange(size, dtype=torch.float64) - (size - 1) / 2
+    x = torch.arange(size, dtype=torch.float64, device="cpu") - (size - 1) / 2  # never on "meta"
     orders = [nm for nm in product(range(HIGHEST_ORDER + 1), repeat=2) if sum(nm) <= HIGHEST_ORDER]
     sets = math.ceil(functions / len(orders))
     found = []

@@ -12,6 +12,8 @@ from scalechannels.backbones.paper import mnist_backbone
 from scalechannels.constructors import paper_network, swmax
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pooling import POOLS, MaxOverScales
+from scalechannels.rivals import RIVALS
+from scalechannels.rivals.named import build_module
 from scalechannels.saving.saved_network import Network
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.config import Initialisation, NetworkConfig, ResolvedRun
@@ -26,8 +28,11 @@ RESIDUAL_FEATURES = 32
 
 def require_network(network: NetworkConfig) -> None:
     """A clear error for a name that no network has, and for what its pooling cannot do."""
-    name, known = network.name, (*POOLS, "swmax", "cnn")
-    refuse(name not in known, f"network.name must be one of {', '.join(known)}; got {name!r}")
+    name, known = network.name, (*POOLS, "swmax", "cnn", *RIVALS)
+    refuse(
+        name not in known and not network.is_module,
+        f"network.name must be one of {', '.join(known)}, or path/to/file.py:Class; got {name!r}",
+    )
     others = network.shifts > 0 or network.pretrained is not None
     refuse(
         others and name in POOLS and POOLS[name].of_fixed_scales,
@@ -45,7 +50,7 @@ def build_network(config: ResolvedRun, channels: int | None = None, classes: int
         if network.initialisation is not None and network.initialisation != "torch":
             torch.manual_seed(config.training.seed)
             _initialise(made, network.initialisation)
-    for module in made.modules():
+    for module in () if network.is_module else made.modules():
         if isinstance(module, nn.Dropout):
             module.p = network.dropout
     return made
@@ -88,6 +93,11 @@ def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
     if data.side is None:
         return _for_own_images(config, channels, classes)
     backbone: nn.Module | None = None
+    if network.is_module:
+        from scalechannels.plain import PlainNetwork
+
+        offered = {"channels": channels or 1, "classes": classes, "image": data.image, "grid": _grid(network)}
+        return PlainNetwork(build_module(network.name, network.file, **offered))
     if network.backbone == "residual":
         from scalechannels.backbones.residual import ResidualBackbone
 

@@ -100,6 +100,7 @@ class Group:
             made_for_it = inputs.stacked or network.look == "everywhere"
             small = isinstance(network.backbone, ConvBackbone)
             compiled = self.device.type == "cuda" and (made_for_it or not small)
+            compiled = compiled and not self.learners[0].network.is_module  # nobody has tried it
         return Trainer(
             self.stack or Alone(network, inputs.windows, inputs.detail),
             inputs.resident,

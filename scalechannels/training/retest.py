@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from scalechannels.training.datasets import EvaluationSplit, Size, open_data
+from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, open_data
 from scalechannels.training.evaluate import evaluation
 from scalechannels.training.runs import RESULT, Run, environment
 from scalechannels.training.stacking import searched
@@ -44,8 +44,9 @@ def retest(
 
     result = run.result()
     asked: tuple[Size, ...] = run.config.data.about.test_sizes if sizes is None else tuple(sizes)
+    data = open_data(run.config.data, "cpu" if stream else device, root)
     try:
-        network: Any = load(run.folder).to(device).eval()
+        network: Any = load(run.folder, **_own_parts(run, result, data, asked, split)).to(device).eval()
     except (OSError, ValueError) as error:
         raise ValueError(
             f"{run.folder} was tested on {_named(*run.tested_on)}; testing on {_named(split, asked)} needs "
@@ -53,7 +54,6 @@ def retest(
             f"delete {run.folder / RESULT} to train again"
         ) from error
     started = time.perf_counter()
-    data = open_data(run.config.data, "cpu" if stream else device, root)
     if device.type == "cuda" and asked:
         network = searched(network, *data.testing(asked[0], split).images.shape[2:])
     found = evaluation(run.config.name, network, data, device, split, asked)
@@ -65,6 +65,19 @@ def retest(
             "evaluation": found,
         }
     )
+
+
+def _own_parts(
+    run: Run, result: dict[str, Any], data: DataSets, sizes: Sequence[Size], split: EvaluationSplit
+) -> dict[str, Any]:
+    """What `load` cannot build: a user's own module."""
+    network = run.config.network
+    if not (network.is_module and network.checksum and sizes):
+        return {}
+    from scalechannels.training.build import build_network
+
+    channels = data.testing(sizes[0], split).images.shape[1]
+    return {"backbone": build_network(run.config, channels, len(result["classes"])).backbone}
 
 
 def _key(size: Size) -> tuple[float, ...]:

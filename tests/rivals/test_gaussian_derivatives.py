@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from helpers.signals import pattern
 
 from scalechannels.rivals.gaussian_derivatives import (
     Derivatives,
@@ -13,7 +14,6 @@ from scalechannels.rivals.gaussian_derivatives import (
     gaussder,
 )
 from scalechannels.scales import ScaleGrid
-from tests.helpers.signals import pattern
 
 SMALL = {"features": (4, 6), "scales": (1.0, 2.0, 4.0)}
 SIDE, LARGER = 41, 81

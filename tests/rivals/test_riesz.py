@@ -1,9 +1,9 @@
 """Riesz networks: the transform commutes with rescaling, and the published size."""
 
 import torch
+from helpers.signals import blob, pattern
 
 from scalechannels.rivals.riesz import RieszNetwork, RieszTransforms, multipliers
-from tests.helpers.signals import blob, pattern
 
 SIDE, LARGER = 81, 161
 

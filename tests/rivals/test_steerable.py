@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from helpers.signals import pattern
 
 from scalechannels.rivals.steerable import (
     ScaleConvolution,
@@ -11,7 +12,6 @@ from scalechannels.rivals.steerable import (
     sesn,
     sesn_scalar,
 )
-from tests.helpers.signals import pattern
 
 SIDE, LARGER = 41, 81
 

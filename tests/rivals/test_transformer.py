@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from helpers.signals import pattern
 
 from scalechannels.backbones.sized import sized_backbone
 from scalechannels.rivals.transformer import SpatialTransformer, affine_transformer, resampled
-from tests.helpers.signals import pattern
 
 SIDE = 64
 

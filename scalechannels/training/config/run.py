@@ -16,6 +16,7 @@ from typing import Any
 
 from typing_extensions import Self
 
+from scalechannels.rivals.named import source_checksum
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.config.options import changed, filled, from_dict, read_toml, refuse, to_toml
 from scalechannels.training.config.sections import (
@@ -54,8 +55,9 @@ class RunConfig:
             network,
             low=about.low,
             high=about.high,
-            dropout=about.dropout,
+            dropout=0.0 if network.is_module else about.dropout,  # a module has its own
             antialias=False,
+            checksum=self._source_checksum(),
             initialisation="glorot" if network.name == "fovconc" and not about.of_user else None,
             **sliding,
         )
@@ -92,6 +94,19 @@ class RunConfig:
             ),
         )
 
+    def _source_checksum(self) -> str | None:
+        """Of the file of a user's own module, an error where it has changed since the run began."""
+        network = self.network
+        if not network.is_module:
+            return None
+        found = source_checksum(network.name, network.file)
+        refuse(
+            network.checksum not in (None, found),
+            f"'{network.file or network.name}' is not the file that this run began with (its checksum "
+            "differs): put the old one back, or start a new run without the old run's config file",
+        )
+        return found
+
     def _require_combination(self) -> None:
         """An error for options that would do nothing, or the wrong thing, together."""
         data, network, training, name = self.data, self.network, self.training, self.network.name
@@ -101,6 +116,7 @@ class RunConfig:
             and (
                 about.filled
                 or name in ("cnn", "swmax")
+                or network.is_module
                 or network.look == "everywhere"
                 or training.flips
                 or training.crops > 0
@@ -137,7 +153,8 @@ class RunConfig:
             side = 28 if network.window is None else network.window
             refuse(not 11 <= side <= 256, f"network.window must be from 11 to 256 pixels; got {side}")
             single = network.pretrained is not None
-            refuse(name == "swmax", "your own images need a foveated network or cnn; got network.name swmax")
+            unfit = name == "swmax" or network.is_module
+            refuse(unfit, f"your own images need a foveated network or cnn; got network.name {name}")
             refuse(single, "network.pretrained does not apply to your own images; remove it")
             refuse(
                 bool(network.antialias),
@@ -169,7 +186,7 @@ class RunConfig:
         Beside the training images and the seed these may differ: a pool without weights, how the windows are
         sampled, the first weights, the targets, the averaging, what is done to the windows, and the testing.
         """
-        pooled = self.network.name not in ("fovconc", "swmax", "cnn")
+        pooled = not (self.network.name in ("fovconc", "swmax", "cnn") or self.network.is_module)
         name: NetworkName = "fovavg" if pooled else self.network.name
         samples = self.data.samples if self.training.images is None else None
         sizes = (0.5, 1.0) if self.data.redraw else (1.0,)  # which all data have
@@ -199,7 +216,7 @@ class RunConfig:
         sizes = "-".join(f"{size:g}" for size in self.data.sizes)
         canonical = RunConfig.from_dict(self.as_dict())  # 2 and 2.0 are the same size
         digest = hashlib.sha256(json.dumps(changed(canonical), sort_keys=True).encode()).hexdigest()[:8]
-        return f"{self.network.name}-{self.data.name}-tr{sizes}-seed{self.training.seed}-{digest}"
+        return f"{self.network.label}-{self.data.name}-tr{sizes}-seed{self.training.seed}-{digest}"
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

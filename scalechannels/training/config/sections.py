@@ -12,6 +12,7 @@ from typing import Literal
 
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SCALE_SIZES, MNIST_SIZES, OWN_SIZES
 from scalechannels.files import require_utf8
+from scalechannels.rivals.named import is_module, split_path
 from scalechannels.training.config.options import (
     Count,
     NotNegative,
@@ -31,7 +32,8 @@ from scalechannels.training.config.options import (
 DataName = Literal["strokes", "mnist", "fashion", "mnist-scale", "cifar10", "folder"]
 ImageColour = Literal["grey", "rgb"]
 NetworkName = str
-"""A name in `pooling.POOLS`, swmax or cnn. `build` checks it: configurations are read without torch."""
+"""A name in `pooling.POOLS`, swmax, cnn, one of `RIVALS` or a module of your own. `build` checks it:
+configurations are read without torch."""
 Initialisation = Literal["torch", "he", "glorot"]
 Backbone = Literal["paper", "residual"]
 SlidingNorm = Literal["joint", "each"]
@@ -47,6 +49,10 @@ OF_OWN_IMAGES = (
     *("pixel_size", "deploy_pixel_sizes", "skip_corrupt", "max_pixels"),
 )
 OF_SWMAX = ("margin", "centred", "drop_features")
+OF_OUR_NETWORKS = (
+    *("antialias", "blur", "shifts", "dropout", "batch_norm", "pretrained", "backbone", "width"),
+    *("initialisation", "look", "places"),
+)
 FIELD = 4
 """The plain CNN's field, and the frame of test images, in sizes of the object: the paper's 112 for 28."""
 FARTHEST = 1000
@@ -354,7 +360,8 @@ class NetworkConfig:
 
     name: NetworkName = "fovlse"
     """fovlse, fovavg, fovmax and the like: scale channels, named after their pooling over scales; see
-    network.look. swmax: the paper's, which look everywhere. cnn: a plain CNN."""
+    network.look. swmax: the paper's, which look everywhere. cnn: a plain CNN. gaussder, sesn, riesz, stn and
+    the like: other methods, see docs/rivals.md. Your own module: path/to/file.py:Class."""
     low: Positive | None = None
     """The smallest scale of the channels: channel σ sees σ·n pixels, where n is the window's side (28; 32 for
     CIFAR-10; network.window for your own images). Default: 1/2; chosen from your own images."""
@@ -401,10 +408,17 @@ class NetworkConfig:
     """Where scale channels look: at the centre of the image, or everywhere, for objects at any place."""
     places: Places = "max"
     """Looking everywhere: what a channel makes of its places: the strongest one, or a mean of all."""
+    # Where a module lies is not what it is: that is not compared.
+    file: str | None = field(default=None, compare=False)
+    """Your own module: its file. Set automatically from network.name."""
+    checksum: str | None = None
+    """Your own module: checksum of its file. Set automatically; checked when a run resumes."""
 
     def __post_init__(self) -> None:
         require_values("network", self)
         name, sliding = self.name, self.name == "swmax"
+        if self.is_module:
+            self._check_module()
         windows = bool(self.antialias) or self.blur is not None
         refuse(
             windows and name in ("swmax", "cnn"),
@@ -445,6 +459,27 @@ class NetworkConfig:
                 object.__setattr__(self, option, None)
         if name != "fovconc" and self.initialisation == "torch":
             object.__setattr__(self, "initialisation", None)
+
+    def _check_module(self) -> None:
+        """A rival or a user's own module has none of the options of this library's networks."""
+        name, file = split_path(self.name)
+        object.__setattr__(self, "name", name)
+        if self.file is None:
+            object.__setattr__(self, "file", file)
+        for option in OF_OUR_NETWORKS:
+            default = NetworkConfig.__dataclass_fields__[option].default
+            given = getattr(self, option) not in (None, default, 0.0)  # a resolved run has no dropout: 0
+            refuse(given, f"network.{option} is for the networks of this library, not for {name}")
+
+    @property
+    def is_module(self) -> bool:
+        """Whether it is a rival or a user's own module: images (B, C, H, W) to logits (B, K), and no more."""
+        return is_module(self.name)
+
+    @property
+    def label(self) -> str:
+        """The name as a part of a run's: of a user's own module the class alone."""
+        return self.name.rpartition(":")[2]
 
 
 @dataclass(frozen=True)
