@@ -25,9 +25,9 @@ from scalechannels import __version__
 INTERRUPTED = 130  # as shells count a process that Ctrl-C ended
 COMMANDS = (
     *("quickstart", "data", "train", "sweep", "evaluate", "predict", "detect", "export", "demo"),
-    *("reproduce", "table", "figure", "report"),
+    *("reproduce", "table", "figure", "report", "compare"),
 )
-RESUMED = ("quickstart", "train", "sweep", "reproduce")
+RESUMED = ("quickstart", "train", "sweep", "reproduce", "compare")
 KNOBS = "give a smaller --training.batch or --data.samples, or fewer channels by a larger --network.ratio"
 OPTION = re.compile(r"(?<![\w.-])(data|network|training)\.[a-z_]+")
 """An option as configurations name it."""

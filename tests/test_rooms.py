@@ -35,11 +35,12 @@ ALLOWED: dict[str, set[str]] = {
     "training": {"core", "backbones", "saving", "data", "rivals", "files", "scalechannels"},
     "report": {"core", "backbones", "saving", "data", "training", "files"},
     "paper": {"core", "backbones", "saving", "data", "training", "report", "files"},
+    "compare": {"core", "data", "training", "report", "paper", "files"},
     "demo": {"core", "backbones", "saving", "data", "detection", "files"},
     "cli": {"commands", "scalechannels"},
     "commands": {
         *("core", "backbones", "saving", "data", "detection", "training", "report", "paper", "demo"),
-        *("files", "cli", "meters"),
+        *("files", "cli", "meters", "compare"),
     },
     "scalechannels": {"core", "backbones", "saving", "detection", "meters"},
 }

@@ -101,12 +101,12 @@ def reproduce(
     for number, part in enumerate(parts, 1):
         names = ", ".join(dict.fromkeys(f"{run.network.name} tr{_sizes(run)}" for run in part))
         say(f"{number}/{len(parts)}: {len(part)} {'run' if len(part) == 1 else 'runs'}, {names}")
-        _do(part, Path(runs), Path(results) / RUNS, place, options, say)
+        complete(part, Path(runs), Path(results) / RUNS, place, options, say)
     make_pictures(chosen(ids), Path(runs), Path(results) / PICTURES, place, options, say)
     return missing(ids, results, seeds=seeds, only=only, say=say)
 
 
-def _do(
+def complete(
     part: Sequence[RunConfig],
     folder: Path,
     results: Path,

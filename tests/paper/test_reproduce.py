@@ -145,20 +145,20 @@ def test_a_result_of_another_configuration_is_named_and_run_again(
 def test_interrupted_it_goes_on(
     tmp_path: Path, do, trained: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = reproduce._do
+    real = reproduce.complete
 
     def interrupted(part, *rest):
         if part[0].network.name == "fovmax":
             raise KeyboardInterrupt
         real(part, *rest)
 
-    monkeypatch.setattr(reproduce, "_do", interrupted)
+    monkeypatch.setattr(reproduce, "complete", interrupted)
     with pytest.raises(KeyboardInterrupt):
         do("both")
     assert {name.split("-")[0] for name in trained} == {"fovavg"}
     assert stored(tmp_path).exists()
     assert len(reproduce.missing(["both"], tmp_path / "results")) == 2
-    monkeypatch.setattr(reproduce, "_do", real)
+    monkeypatch.setattr(reproduce, "complete", real)
     do("both")
     assert len(trained) == 4
 
