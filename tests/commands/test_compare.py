@@ -39,7 +39,7 @@ def test_a_method_of_ones_own_is_in_the_table_by_one_command(here, capsys, monke
     assert any("MyMethod" in line for line in table)
     assert (here / "few.png").stat().st_size > 5000
     assert len(list((here / "results" / "runs").glob("MyMethod-strokes-*.json"))) == 2
-    monkeypatch.setattr(group, "Group", None)  # nothing may be trained again
+    monkeypatch.setattr(group.Group, "train", None)  # nothing may be trained again
     assert run("compare", "few", *own, *GIVEN, "--format", "json") == 0
     (made,) = json.loads(capsys.readouterr().out)
     mine = made["methods"][-1]
@@ -82,8 +82,8 @@ def test_every_method_gets_the_same_tries_once(here, capsys, monkeypatch) -> Non
     ]
     with (here / "results" / "tuning.jsonl").open("a") as file:
         file.write('{"run": "cut')  # by a kill
-    monkeypatch.setattr(group, "Group", None)  # nothing may be trained again
-    assert run("compare", "few", "--tune", *GIVEN) == 0
+    monkeypatch.setattr(group.Group, "train", None)  # nothing may be trained again
+    assert run("compare", "few", "--tune", *GIVEN, "--out", "elsewhere") == 0
     assert capsys.readouterr().out.splitlines() == lines
 
 

@@ -101,6 +101,20 @@ def test_the_centre_is_read_from_the_whole_map() -> None:
             assert torch.allclose(made.channel_logits(image), middle.movedim(0, 1))
 
 
+def test_a_residual_layer_adds_to_what_it_was_given() -> None:
+    """A layer that learnt nothing passes on what it was given; without the skip, nothing comes through."""
+    image = pattern(2.0).image(SIDE, SIDE)
+    for residual in (True, False):
+        made = network(residual=residual, features=(4, 4))
+        torch.nn.init.zeros_(made.combined[1].weight)
+        alone = network(features=(4,), growth=1.0)
+        alone.combined[0], alone.combined[1] = made.combined[0], made.combined[2]
+        alone.derivatives[0], alone.derivatives[1] = made.derivatives[0], made.derivatives[2]
+        with torch.no_grad():
+            found, same = made.channel_logits(image), alone.channel_logits(image)
+        assert torch.allclose(found, same if residual else torch.zeros_like(same))
+
+
 def test_dropped_scale_channels_leave_the_pool() -> None:
     image = pattern(2.0).image(SIDE, SIDE).expand(60, -1, -1, -1)[..., 13:28, 13:28]
     for pool in ("mean", "max", "logmeanexp"):
