@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
@@ -26,6 +27,8 @@ def draw(protocol: Protocol, rows: Sequence[Row]) -> Figure:
     axes.set_xscale("log")
     named(axes, "million multiplications for an image", f"accuracy {over} the training sizes (%)")
     bare(axes, labelsize=9)
+    axes.minorticks_off()
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     axes.grid(color=LINE, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.set_title(protocol.title, color=INK, fontsize=10.5)
@@ -40,16 +43,20 @@ def draw(protocol: Protocol, rows: Sequence[Row]) -> Figure:
             linestyle=(0, (4, 2)),
             label="frontier",
         )
+    costs = [row.cost["multiplications"] / 1e6 for row in shown]
+    middle = math.sqrt(min(costs) * max(costs)) if costs else 1.0
     for row in sorted(shown, key=lambda row: row.accuracy or 0):
         value = row.outside or row.inside
         assert value is not None
         across, colour = row.cost["multiplications"] / 1e6, FIRST if row.method.ours else SECOND
         axes.errorbar(across, value.mean, yerr=value.std or 0, color=colour, fmt="o", markersize=6, capsize=2)
+        left = across > middle  # so that no name leaves the picture
         axes.annotate(
             row.method.title,
             (across, value.mean),
-            xytext=(6, 5),
+            xytext=(-7 if left else 7, 4),
             textcoords="offset points",
+            ha="right" if left else "left",
             color=colour,
             fontsize=8,
         )

@@ -81,6 +81,10 @@ class Protocol:
         sizes = self.options["data"].get("sizes", [1.0])
         return min(sizes), max(sizes)
 
+    def same_sizes(self, method: Method) -> bool:
+        """Whether a method trains on the protocol's sizes; one that sees others is no match for the rest."""
+        return self.run(method).data.sizes == self.run(self.reference).data.sizes
+
     def inside(self, size: float) -> bool:
         low, high = self.trained
         return low * (1 - TOLERANCE) <= size <= high * (1 + TOLERANCE)

@@ -40,7 +40,7 @@ class Row:
     trained_on: str | None
     """The device of its training."""
     frontier: bool = False
-    """Whether no other method is at least as accurate with fewer multiplications."""
+    """Whether no other method on the same sizes is at least as accurate with fewer multiplications."""
 
     @property
     def accuracy(self) -> float | None:
@@ -79,7 +79,11 @@ def rows(protocol: Protocol, results: Path, seeds: int | None = None) -> list[Ro
                 device,
             )
         )
-    best = frontier([(row.cost.get("multiplications"), row.accuracy) for row in made])
+    points = [
+        (row.cost.get("multiplications") if protocol.same_sizes(row.method) else None, row.accuracy)
+        for row in made
+    ]
+    best = frontier(points)
     return [Row(**{**vars(row), "frontier": place in best}) for place, row in enumerate(made)]
 
 

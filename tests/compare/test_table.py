@@ -1,5 +1,6 @@
 """The table: means inside and outside, differences, the frontier; the picture shows what is in it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,17 @@ def test_means_are_over_seeds_and_sizes(few, results) -> None:
 
 def test_the_frontier_is_what_nothing_cheaper_beats() -> None:
     assert frontier([(3, 90), (1, 80), (2, 70), (4, 90), (None, 99), (5, None)]) == [1, 0]
+
+
+def test_a_method_that_trains_on_other_sizes_is_not_on_the_frontier(few, results) -> None:
+    ours, cnn = few.methods
+    every = replace(cnn, on={"few": {"data": {"sizes": [0.5, 8.0]}, "training": {"smoothing": 0.1}}})
+    keep(results / RUNS, few.run(every), seeds=1, wrong=lambda *_: first_of_40(0))
+    cost = {"parameters": 1, "multiplications": 1, "megabytes": 1.0, "milliseconds": {}}
+    Costs(results).add(few.run(every), cost)
+    found = rows(replace(few, methods=(ours, every)), results)
+    assert [row.outside.mean for row in found] == [96.25, 100.0]
+    assert [row.frontier for row in found] == [True, False]
 
 
 def test_text_markdown_and_data_say_the_same(few, results) -> None:

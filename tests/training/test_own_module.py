@@ -9,6 +9,7 @@ from helpers.tiny_runs import SIZES, assert_same, trained, weights
 from scalechannels.saving.saved_network import load
 from scalechannels.training import group
 from scalechannels.training.config import DataConfig, NetworkConfig, ResolvedRun, RunConfig, TrainingConfig
+from scalechannels.training.config.recommended import recommended
 from scalechannels.training.fit import fit
 
 SOURCE = """
@@ -123,6 +124,12 @@ def test_a_rival_is_trained_as_our_networks_are(tmp_path) -> None:
     run = trained(config("stn", visible=0.5, epochs=1), tmp_path, together=True)
     assert run.config.name.startswith("stn-strokes-")
     assert load(run.folder)(torch.randn(2, 1, 112, 112)).shape == (2, 10)
+
+
+@pytest.mark.parametrize("data", ["strokes", "cifar10"])
+def test_the_recommended_recipe_leaves_modules_as_they_are(data) -> None:
+    run = RunConfig(DataConfig(name=data), NetworkConfig("riesz"))
+    assert recommended(run) == run
 
 
 def test_an_unknown_name_lists_the_known_ones(tmp_path) -> None:

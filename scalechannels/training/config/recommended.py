@@ -1,7 +1,7 @@
 """What `train` uses where you say nothing: the ingredients that docs/evidence.md found to be worth something.
 
-digits      smoothed targets and averaged weights, for every network but SWMax, which was not tried with them;
-            foveated networks also see objects that reach beyond the picture
+digits      smoothed targets and averaged weights, for every network but SWMax and other methods, which were
+            not tried with them; foveated networks also see objects that reach beyond the picture
 CIFAR-10    objects beyond the picture and images of less detail; windows are anti-aliased. A plain CNN on
             several sizes has none of it: that is how it was measured
 
@@ -35,7 +35,7 @@ def recommended(config: RunConfig, augment: bool = True) -> RunConfig:
     photographs = about.backbone == "cifar10"
     foveated = network.name != "cnn" and network.look == "centre"
     training: dict[str, Any] = {}
-    if network.name == "swmax":
+    if network.name == "swmax" or network.is_module:  # nobody has tried it with them
         return config
     if about.smooth:
         training = {"smoothing": 0.1, "average": decay(_steps(config))}
