@@ -1,6 +1,7 @@
 """A user's own module as a network: the run's identity, training, resuming and testing again."""
 
 import dataclasses
+from dataclasses import replace
 
 import pytest
 import torch
@@ -121,7 +122,8 @@ def test_own_images_and_jitter_are_refused(tmp_path) -> None:
 
 
 def test_a_rival_is_trained_as_our_networks_are(tmp_path) -> None:
-    run = trained(config("stn", visible=0.5, epochs=1), tmp_path, together=True)
+    few = replace(config("stn", visible=0.5, epochs=1), data=DataConfig(samples=20))
+    run = trained(few, tmp_path, together=True)
     assert run.config.name.startswith("stn-strokes-")
     assert load(run.folder)(torch.randn(2, 1, 112, 112)).shape == (2, 10)
 
