@@ -43,37 +43,56 @@ def fetch(name: Literal["mnist", "fashion", "cifar10"], /, *, root: Root = None)
 @data.command
 def show(
     what: Annotated[
-        str, Parameter(help=f"{', '.join(BUILT_IN)}, or a folder with a subfolder for each class.")
+        str,
+        Parameter(
+            help=f"{', '.join(BUILT_IN)}, a folder with a subfolder for each class, or labelled boxes: a "
+            "COCO .json, a .csv, or a folder of Pascal VOC .xml or YOLO .txt files."
+        ),
     ] = "strokes",
     /,
     *,
     out: Annotated[
         Path | None,
         Parameter(
-            help="The PNG to write; by default WHAT.png in the current folder.", validator=ending(".png")
+            help="The PNG to write; by default WHAT.png (of boxes WHAT-boxes.png) in the current folder.",
+            validator=ending(".png"),
         ),
     ] = None,
     seed: Annotated[int, Parameter(help="Seed for choosing the examples.")] = 0,
     root: Root = None,
     skip_corrupt: Annotated[
-        bool, Parameter(help="Leave out unreadable files instead of refusing the folder.", negative=())
+        bool,
+        Parameter(
+            help="Leave out unreadable files and impossible boxes instead of refusing all.", negative=()
+        ),
     ] = False,
     max_pixels: MaxPixels = None,
 ) -> None:
     """Write a contact sheet of a data set as PNG: one row per class or background, one column per size.
 
+    Of labelled boxes some images are drawn with their boxes, after every box and every image was checked.
+
     For example:
 
     - scalechannels data show strokes
     - scalechannels data show photos/ --out photos.png
+    - scalechannels data show coins.json
     """
     from scalechannels.data import show as sheets
+    from scalechannels.data.boxes.reading import holds_boxes, read_boxes
+    from scalechannels.data.decoding import MAX_PIXELS
     from scalechannels.files import require_writable
 
     what = "mnist-large-scale" if what == "mnist" else what
-    if what not in BUILT_IN and not Path(what).is_dir():
-        raise ValueError(f"WHAT must be a folder or one of {', '.join(BUILT_IN)}; got '{what}'")
-    out = out or Path(f"{Path(what).resolve().name or 'folder'}.png")
+    boxes = what not in BUILT_IN and holds_boxes(Path(what))
+    if what not in BUILT_IN and not boxes and not Path(what).is_dir():
+        raise ValueError(
+            f"WHAT must be a folder or one of {', '.join(BUILT_IN)}, or a file of labelled boxes; got "
+            f"'{what}'"
+        )
+    name = Path(what).resolve().name or "folder"
+    # Labels are often called as their image: its file must not be written over.
+    out = out or Path(f"{Path(what).resolve().stem}-boxes.png" if boxes else f"{name}.png")
     require_writable(out)
     own = {
         "strokes": sheets.show_strokes,
@@ -91,8 +110,14 @@ def show(
         own[what](out, seed)
     elif what in of_others:
         of_others[what](out, seed, root)
+    elif boxes:
+        from scalechannels.data.boxes.sheet import show_boxes, summary
+
+        boxed = read_boxes(what, skip=skip_corrupt, max_pixels=max_pixels or MAX_PIXELS)
+        show_boxes(out, boxed, seed)
+        print(summary(boxed))
     else:
-        from scalechannels.data.folder import MAX_PIXELS, image_folder
+        from scalechannels.data.folder import image_folder
 
         images = image_folder(what, skip_corrupt=skip_corrupt, max_pixels=max_pixels or MAX_PIXELS)
         sheets.show_folder(out, images, seed)
