@@ -20,8 +20,8 @@ from typing import Any
 
 import torch
 
-from benchmarks.average_precision import Ranked, right
 from benchmarks.detection_scenes import BACKGROUNDS, made, read
+from scalechannels.detection.average_precision import Ranked, right
 from scalechannels.files import json_text
 
 DRAWS = 1000

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,7 +15,6 @@ from scalechannels.cli import LOOKING, LookingOptions, NetworkFolder, ending, mu
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from scalechannels.detection.detector import Detection
     from scalechannels.saving.saved_network import SavedNetwork
 
 
@@ -86,7 +84,7 @@ def detect(
     from scalechannels.data.frames import reduced
     from scalechannels.data.image_files import written
     from scalechannels.data.pictures import as_taken, read_image
-    from scalechannels.detection.detector import Detector
+    from scalechannels.detection.detector import Detector, enlarged
     from scalechannels.detection.overlay import draw
     from scalechannels.files import atomic_path, require_writable, write_text
     from scalechannels.saving.saved_network import SavedNetwork, require_free
@@ -135,15 +133,6 @@ def detect(
     print(table(result["objects"], (written(json_file), written(overlay))))
     for remark in remarks(result, saved, prepared):
         print(f"warning: {remark}", file=sys.stderr)
-
-
-def enlarged(one: Detection, factor: int, seen: Sequence[int], shape: Sequence[int]) -> Detection:
-    """An object found in a reduced image (C, h, w), in pixels of the whole (C, H, W)."""
-    sides = zip(seen[1:], shape[1:], strict=True)
-    down, right = ((whole - 1 - factor * (side - 1)) / 2 for side, whole in sides)
-    x0, y0, x1, y1 = (edge * factor for edge in one.box)
-    box = (x0 + right, y0 + down, x1 + right, y1 + down)
-    return replace(one, box=box, scale=one.scale * factor)
 
 
 def table(objects: Sequence[dict[str, Any]], files: Sequence[str]) -> str:

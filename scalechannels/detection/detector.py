@@ -6,28 +6,31 @@ Background is rejected by a class of its own that the network learnt. A network 
 its best class is above the others, which tells objects from one another and not from the background: its
 threshold has to be found by trying.
 
-A box is what the channel saw: a square of window·σ pixels about the peak. In pixel-centre coordinates, as in
-the whole library, an image of width W reaches from −1/2 to W − 1/2.
+A box is what the network says of it, where it was trained on boxes (`Rules.regressed`), else what the channel
+saw: a square of window·σ pixels about the peak. In pixel-centre coordinates, as in the whole library, an
+image of width W reaches from −1/2 to W − 1/2.
 """
 
 from __future__ import annotations
 
 import math
 import operator
+import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from scalechannels.backbones.inference import Backbone, evaluating, for_inference, in_pieces
-from scalechannels.dense import TILE, ChannelMap, DenseNetwork
+from scalechannels.dense import DenseNetwork
 from scalechannels.detection.boxes import suppress
-from scalechannels.detection.interest_points import interest_points, parabola
+from scalechannels.detection.interest_points import interest_points
+from scalechannels.detection.peaks import Peaks, peaks_of_channel, together
 from scalechannels.network import ScaleChannelNetwork
 
 BLOB = 5 / 28
@@ -38,8 +41,16 @@ ROUNDS = 3
 """How often a window may move towards its object."""
 MOST = 10_000
 """Peaks that are told apart: their boxes are compared with one another, which takes seconds then."""
+BOX_OUTPUTS = 4
+"""Outputs of a network that say the box."""
 HOPELESS = -8.0
 """Log-odds below which a point of interest is not followed."""
+
+
+TILE = 2048
+"""Pixels along a tile of the image: the more, the less is looked at twice, and the more is held in memory."""
+SAVED: Any = object()
+"""Stands for what the network was saved with."""
 
 
 @dataclass(frozen=True)
@@ -50,23 +61,36 @@ class Detection:
     """x0, y0, x1, y1 in pixel-centre coordinates."""
     label: int
     probability: float
+    """Of an object of this class."""
     scale: float
-    """The object's size: the box has window·scale pixels a side."""
+    """The object's size: the longer side of its box over that of an object which fits channel 1."""
     at_edge: bool
     """Whether the deciding channel is the first or last of the grid: the object may be smaller or larger."""
+    object_probability: float
+    """Of an object of any class. The class itself, given an object, has probability / object_probability."""
 
 
-class Peaks(NamedTuple):
-    """Where objects may be."""
+@dataclass(frozen=True)
+class Rules:
+    """What a detector makes of what its network says. Saved with the network, in its `usage`."""
 
-    centres: Tensor  # (N, 2) rows and columns
-    sigmas: Tensor  # (N,)
-    channels: Tensor  # (N,) int64, places in the grid
-    logits: Tensor  # (N, K)
+    threshold: float = 0.5
+    """The probability that an object has to have."""
+    pixels: float | None = None
+    """The longer side of an object in the window that fits it; None: as long as the window."""
+    regressed: bool = False
+    """Whether the last four outputs say the box: right, down, log width, log height; see `window_pool`."""
+    iou: float = 0.3
+    inside: float = 0.6
+    """Which boxes are of one object; see `suppress`."""
 
-    def at(self, chosen: Tensor) -> Peaks:
-        """Those of some indices, or where a mask is true."""
-        return Peaks(*(part[chosen] for part in self))
+    def __post_init__(self) -> None:
+        if not 0 <= self.threshold < 1:
+            raise ValueError(
+                f"threshold must be a probability of at least 0 and below 1; got {self.threshold}"
+            )
+        if self.regressed and not self.pixels:
+            raise ValueError("boxes that the network says need the side of an object in its window")
 
 
 class Detector:
@@ -75,32 +99,61 @@ class Detector:
     network     its backbone has to slide, see DenseNetwork
     background  the class of what is not an object, counted from 0; None for a network without one
     threshold   the probability that an object has to have
+    rules       the rest of what is made of the network's answers
+
+    What is not given is what the network was saved with.
 
     Law: an object enlarged by the grid's ratio is found with a box enlarged by it. Limits: inside the grid's
-    range; boxes are squares; of objects that overlap (see `suppress`) or lie inside one another one is found.
+    range; of objects that overlap (see `suppress`) or lie inside one another one is found.
     """
 
     def __init__(
         self,
         network: ScaleChannelNetwork,
         *,
-        background: int | None = None,
-        threshold: float = 0.5,
+        background: int | None = SAVED,
+        threshold: float | None = None,
+        rules: Rules | None = None,
         tile: int = TILE,
     ) -> None:
-        if not 0 <= threshold < 1:
-            raise ValueError(f"threshold must be a probability of at least 0 and below 1; got {threshold}")
+        usage = getattr(network, "usage", None) or {}
+        if background is SAVED:
+            background = usage.get("background")
+        if rules is None:
+            rules = Rules(**(usage.get("detector") or {}))
+        self.rules = rules if threshold is None else replace(rules, threshold=threshold)
         self.dense = DenseNetwork(network, tile=tile)
         self.background = None if background is None else _class(background)
-        self.network, self.threshold = network, threshold
+        self.network = network
+        self.classes: list[str] | None = usage.get("classes")
+        """The names of the classes, where they are known."""
         classes = getattr(network.backbone, "classes", None)
         if isinstance(network.backbone, Backbone) and isinstance(classes, int):  # of others, the first look
-            self._require_background(classes)
+            self._require_background(classes - (BOX_OUTPUTS if self.rules.regressed else 0))
+
+    @property
+    def threshold(self) -> float:
+        return self.rules.threshold
+
+    @classmethod
+    def from_pretrained(cls, place: str | os.PathLike[str], **options: Any) -> Detector:
+        """The detector of a folder that `save_pretrained` or a training wrote, or a shipped one's name."""
+        return cls(ScaleChannelNetwork.from_pretrained(place, **options))
+
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
+        """Everything that `from_pretrained` and `scalechannels.load` need: the network and how it is used."""
+        usage = self.network.usage or {"classes": None, "values": "unit", "reduce": 1}
+        self.network.usage = {**usage, "background": self.background, "detector": asdict(self.rules)}
+        self.network.save_pretrained(Path(folder))
+
+    def to(self, device: torch.device | str) -> Detector:
+        self.network.to(device)
+        return self
 
     @torch.no_grad()
     def __call__(self, image: Tensor) -> list[Detection]:
         """The objects in an image (C, H, W), the most probable first: every point is looked at."""
-        return self._detections(self.peaks(image))
+        return self._detections(self.peaks(image), image.shape)
 
     @torch.no_grad()
     def peaks(self, image: Tensor) -> Peaks:
@@ -118,7 +171,7 @@ class Detector:
         for place in product(rows, columns):
             found = self._peaks_of_tile(image, *place)
             count += len(found.sigmas)
-            kept = [self._best(_together([*kept, found]))]
+            kept = [self._best(together([*kept, found]))]
         if count > MOST:
             warnings.warn(
                 f"{count:,} places may hold an object at the threshold {self.threshold:g}; only the best "
@@ -150,8 +203,12 @@ class Detector:
         point, channel = near.nonzero().unbind(1)
         centres = points.centres[point]
         logits = self._look(image, centres, channel)
-        peaks = Peaks(centres, octaves.exp2()[channel], channel, logits)
-        return self._detections(self._climb(image, self._best_of_each(peaks, point)))
+        peaks = Peaks(centres, octaves.exp2()[channel], channel, logits, centres)
+        return self._detections(self._climb(image, self._best_of_each(peaks, point)), image.shape)
+
+    def odds(self, peaks: Peaks) -> Tensor:
+        """Log-odds of an object at every peak: (N,)."""
+        return self._objectness(peaks.logits)
 
     def _best(self, peaks: Peaks) -> Peaks:
         """The best `MOST` of the peaks."""
@@ -174,43 +231,17 @@ class Detector:
             image, (rows[0] - halo, rows[1] - 1 + halo), (columns[0] - halo, columns[1] - 1 + halo)
         )
         scores = [one._replace(logits=self._objectness(one.logits)[..., None]) for one in maps]
-        peaks = _together([self._peaks_of_channel(index, own, scores) for index, own in enumerate(maps)])
+        peaks = together(
+            [
+                peaks_of_channel(index, own, scores, self.network.grid, self._least)
+                for index, own in enumerate(maps)
+            ]
+        )
         inside = torch.ones(len(peaks.sigmas), dtype=torch.bool, device=image.device)
         for axis, ((first, last), size) in enumerate(((rows, H), (columns, W))):
             at = peaks.centres[:, axis]
             inside &= (at >= (first if first > 0 else -math.inf)) & (at < (last if last < size else math.inf))
         return peaks.at(inside)
-
-    def _peaks_of_channel(self, index: int, own: ChannelMap, scores: Sequence[ChannelMap]) -> Peaks:
-        """Lattice points that are above their neighbours in position and scale."""
-        score = scores[index].logits[..., 0]  # (h, w)
-        device = score.device
-        rows, columns = own.rows.positions(device), own.columns.positions(device)
-        around = F.max_pool2d(score[None], 3, stride=1, padding=1)[0]
-        peak = (score >= around) & (score > self._least)
-        row, column = peak.nonzero().unbind(1)
-        here = score[row, column]
-        neighbours = [scores[k] for k in (index - 1, index + 1) if 0 <= k < len(scores)]
-        beside = [_at_points(one, rows[row], columns[column]) for one in neighbours]
-        kept = torch.ones_like(here, dtype=torch.bool)
-        for _, highest in beside:
-            kept &= here >= highest
-        row, column, here = row[kept], column[kept], here[kept]
-        centre = []
-        for axis, (at, span) in enumerate(((row, own.rows), (column, own.columns))):
-            places = [(row + by, column) if axis == 0 else (row, column + by) for by in (-1, 1)]
-            low, high = (score[r.clamp(0, len(rows) - 1), c.clamp(0, len(columns) - 1)] for r, c in places)
-            edge = (at == 0) | (at == span.count - 1)
-            offset = torch.where(edge, 0.0, parabola(low, here, high)).to(rows)
-            centre.append(span.positions(device)[at] + span.step * offset)
-        octave = torch.zeros_like(here)
-        if len(beside) == 2:
-            octave = parabola(beside[0][0][kept], here, beside[1][0][kept])
-        grid = self.network.grid
-        ratio = grid[min(index + 1, len(grid) - 1)] / grid[max(index - 1, 0)]
-        sigma = grid[index] * (ratio**0.5) ** octave.to(rows)
-        channel = torch.full_like(row, index)
-        return Peaks(torch.stack(centre, 1), sigma, channel, own.logits[row, column])
 
     def _look(self, image: Tensor, centres: Tensor, channels: Tensor) -> Tensor:
         """The logits (N, K) of windows of given channels, by the foveated network's own sampling."""
@@ -244,7 +275,7 @@ class Detector:
             channels = (peaks.channels[own] + move[:, 2]).clamp(0, len(grid) - 1)
             sigmas = grid[channels]
             centres = peaks.centres[own] + self.dense.stride / 2 * sigmas[:, None] * move[:, :2]
-            tried = Peaks(centres, sigmas, channels, self._look(image, centres, channels))
+            tried = Peaks(centres, sigmas, channels, self._look(image, centres, channels), centres)
             before, peaks = peaks, self._best_of_each(tried, own)
             if torch.equal(before.centres, peaks.centres) and torch.equal(before.channels, peaks.channels):
                 break
@@ -266,40 +297,72 @@ class Detector:
     def _objectness(self, logits: Tensor) -> Tensor:
         """Log-odds of an object against the background (…,); without such a class, of the best one."""
         if self.background is None:
-            best, label = logits.max(-1, keepdim=True)
-            others = logits.scatter(-1, label, -math.inf)
+            said = self._said(logits)
+            best, label = said.max(-1, keepdim=True)
+            others = said.scatter(-1, label, -math.inf)
             return best[..., 0] - others.logsumexp(-1)
-        self._require_background(logits.shape[-1])
+        self._require_background(self._said(logits).shape[-1])
         return self._classes(logits).logsumexp(-1) - logits[..., self.background]
+
+    def _said(self, outputs: Tensor) -> Tensor:
+        """The logits among the outputs of the network (…, K): all but those that say the box."""
+        return outputs[..., :-BOX_OUTPUTS] if self.rules.regressed else outputs
 
     def _classes(self, logits: Tensor) -> Tensor:
         """The logits with that of the background out of the way."""
         if self.background is None:
-            return logits
-        hidden = logits.clone()
+            return self._said(logits)
+        hidden = self._said(logits).clone()
         hidden[..., self.background] = -math.inf
         return hidden
 
-    def _detections(self, peaks: Peaks) -> list[Detection]:
+    def _detections(self, peaks: Peaks, shape: Sequence[int]) -> list[Detection]:
         labels = self._classes(peaks.logits).argmax(-1)
         scores = self._objectness(peaks.logits)
-        certain = peaks.logits.to(peaks.sigmas).softmax(-1).gather(-1, labels[:, None])[:, 0]
-        half = self.network.foveate.window * peaks.sigmas[:, None] / 2
-        corners = peaks.centres.flip(1)  # x and y
-        boxes = torch.cat((corners - half, corners + half), 1)
-        kept = suppress(boxes, scores)
+        certain = self._said(peaks.logits).to(peaks.sigmas).softmax(-1).gather(-1, labels[:, None])[:, 0]
+        boxes = self._boxes(peaks, shape)
+        kept = suppress(boxes, scores, iou=self.rules.iou, inside=self.rules.inside)
         kept = kept[certain[kept].argsort(descending=True, stable=True)]
         last = len(self.network.grid) - 1
+        unit = self.rules.pixels or self.network.foveate.window
+        scales = (boxes[:, 2:] - boxes[:, :2]).amax(1) / unit if self.rules.regressed else peaks.sigmas
         return [
             Detection(
                 tuple(boxes[index].tolist()),
                 int(labels[index]),
                 float(certain[index]),
-                float(peaks.sigmas[index]),
+                float(scales[index]),
                 int(peaks.channels[index]) in (0, last),
+                float(scores[index].double().sigmoid()),
             )
             for index in kept.tolist()
         ]
+
+    def _boxes(self, peaks: Peaks, shape: Sequence[int]) -> Tensor:
+        """The boxes (N, 4) of peaks in an image (C, H, W): regressed ones end where the image does."""
+        side = self.rules.pixels or self.network.foveate.window
+        if not self.rules.regressed:
+            corners, half = peaks.centres.flip(1), side * peaks.sigmas[:, None] / 2  # x and y
+            return torch.cat((corners - half, corners + half), 1)
+        grid = torch.tensor(self.network.grid.factors, dtype=peaks.sigmas.dtype, device=peaks.sigmas.device)
+        square = side * grid[peaks.channels][:, None]  # (N, 1): of the window that was seen
+        said = peaks.logits[:, -BOX_OUTPUTS:].to(square)
+        middles = peaks.windows.flip(1) + said[:, :2].clamp(-1, 1) * square
+        half = square * said[:, 2:].clamp(-3, 1).exp() / 2
+        ends = torch.tensor([shape[2], shape[1]], dtype=square.dtype, device=square.device) - 0.5
+        return torch.cat(
+            ((middles - half).clamp_min(-0.5).minimum(ends), (middles + half).clamp_min(-0.5).minimum(ends)),
+            1,
+        )
+
+
+def enlarged(one: Detection, factor: int, seen: Sequence[int], shape: Sequence[int]) -> Detection:
+    """An object found in a reduced image (C, h, w), in pixels of the whole (C, H, W)."""
+    sides = zip(seen[1:], shape[1:], strict=True)
+    down, right = ((whole - 1 - factor * (side - 1)) / 2 for side, whole in sides)
+    x0, y0, x1, y1 = (edge * factor for edge in one.box)
+    box = (x0 + right, y0 + down, x1 + right, y1 + down)
+    return replace(one, box=box, scale=one.scale * factor)
 
 
 def _class(given: int) -> int:
@@ -310,20 +373,3 @@ def _class(given: int) -> int:
     except TypeError:
         pass
     raise ValueError(f"the background must be a class, counted from 0, or None without one; got {given!r}")
-
-
-def _at_points(scores: ChannelMap, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-    """A channel's score (h, w, 1) interpolated at single points, and the highest of those around: (N,) each.
-
-    Interpolation lowers peaks, so what exceeds the interpolated score need not be the peak.
-    """
-    values = scores.logits[..., 0]
-    top, bottom, down = scores.rows.around(rows)
-    left, right, across = scores.columns.around(columns)
-    around = [values[top, left], values[top, right], values[bottom, left], values[bottom, right]]
-    above, below = (torch.lerp(around[k], around[k + 1], across.to(values.dtype)) for k in (0, 2))
-    return torch.lerp(above, below, down.to(values.dtype)), torch.stack(around).amax(0)
-
-
-def _together(parts: Sequence[Peaks]) -> Peaks:
-    return Peaks(*(torch.cat(values) for values in zip(*parts, strict=True)))

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
@@ -28,6 +26,7 @@ from scalechannels.data.mnist_large_scale import large_scale
 from scalechannels.data.pictures import as_shown
 from scalechannels.data.sources import load_mnist
 from scalechannels.data.strokes import BOX, strokes
+from scalechannels.detection.learning import Batch, learn, to_stderr
 from scalechannels.detection.training_windows import PITCH, Digits, canvases, windows
 from scalechannels.files import write_text
 from scalechannels.network import ScaleChannelNetwork
@@ -73,38 +72,28 @@ def train(
     seed: int = 0,
     features: Sequence[int] = (16, 16, 32, 32),
     hidden: int = 100,
-    report: int = 200,
+    state: Path | None = None,
 ) -> ScaleChannelNetwork:
-    """A network of 11 classes, the background last, whose backbone learnt from `digits`."""
+    """A network of 11 classes, the background last, whose backbone learnt from `digits`.
+
+    state   a file to resume from, see `learn`
+    """
     require_one_of(Kind, kind=kind)
     torch.manual_seed(seed)
-    generator = torch.Generator().manual_seed(seed)
     backbone = ConvBackbone(tuple(features), classes=CLASSES + 1, hidden=hidden, batch_norm=kind != "swmax")
     backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     model: nn.Module = backbone
     if kind == "swmax":  # without batch norm it takes smaller steps
         rate, backbone.drop.p = rate / 3, 0.0
         model = ScaleChannelNetwork(backbone, COARSE, MaxOverScales(), look="everywhere")
-    optimiser = torch.optim.Adam(backbone.parameters(), lr=rate)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps, pct_start=0.1)
-    backbone.train()
-    start, running = time.monotonic(), 0.0
-    for step in range(1, steps + 1):
+
+    def batch(_: int, generator: torch.Generator) -> Batch:
         if kind == "swmax":
-            images, targets = whole_images(digits, generator)
-        else:
-            made = canvases(digits, CANVASES, generator)
-            images, targets = windows(made, EACH, CLASSES, generator, one_scale=kind == "pyramid")
-        optimiser.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(model(images), targets)
-        loss.backward()
-        optimiser.step()
-        schedule.step()
-        running += float(loss.detach())
-        if step % report == 0:
-            taken = time.monotonic() - start
-            print(f"step {step} of {steps}: loss {running / report:.4f}, {taken:.0f} s", file=sys.stderr)
-            running = 0.0
+            return Batch(*whole_images(digits, generator))
+        made = canvases(digits, CANVASES, generator)
+        return Batch(*windows(made, EACH, CLASSES, generator, one_scale=kind == "pyramid"))
+
+    learn(model, batch, steps=steps, rate=rate, seed=seed, state=state, report=to_stderr)
     return ScaleChannelNetwork(backbone, GRID, MaxOverScales()).eval()
 
 

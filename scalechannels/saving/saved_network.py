@@ -46,6 +46,7 @@ LONGEST_FILE = 2**26
 """Bytes of a file of options or results; those of thousands of epochs have some megabytes."""
 HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 HUB_OPTIONS = ("revision", "cache_dir", "force_download", "local_files_only", "token")
+DETECTORS = "detection.detector"
 NETWORKS = {"ScaleChannelNetwork": "network", "PlainNetwork": "plain"}
 PARTS = {
     "ScaleGrid": "scales",
@@ -68,13 +69,25 @@ def _is_name(given: Any) -> bool:
     return isinstance(given, int | float)
 
 
+def _is_rules(given: Any) -> bool:
+    """Whether it can be the rules of a detector that was trained on boxes."""
+    if not isinstance(given, dict) or set(given) != {*RULES, "regressed"} or given["regressed"] is not True:
+        return False
+    return all(type(given[key]) in (int, float) and 0 <= given[key] <= most for key, most in RULES.items())
+
+
 USAGE: dict[str, Callable[[Any], bool]] = {
     "classes": lambda given: given is None or (isinstance(given, list) and all(map(_is_name, given))),
     "background": lambda given: given is None or (type(given) is int and given >= 0),
     "values": lambda given: given in ("digits", "unit"),
     "reduce": lambda given: type(given) is int and 1 <= given <= 2**20,
+    "detector": lambda given: given is None or _is_rules(given),
 }
 """What is needed to use a network, and what each may be; see `SavedNetwork`."""
+RULES = {"threshold": 1.0, "pixels": 1e6, "iou": 1.0, "inside": 1.0}
+"""The numbers among a detector's rules, and what they stay below or equal; see `detection.detector.Rules`."""
+BOX_OUTPUTS = 4
+"""Outputs that say the box, of a detector that was trained on boxes."""
 
 
 class Network(
@@ -142,6 +155,8 @@ class SavedNetwork:
     """What it was trained on: −0.76 to 0.76, or 0 to 1."""
     reduce: int
     """How many times smaller it takes an image; 1 but for large objects of own images."""
+    detector: dict[str, Any] | None
+    """The rules of a detector that was trained on boxes."""
     sizes: tuple[float, ...] | None
     """The sizes that a run trained it on."""
     deployed: tuple[float, ...] | None
@@ -157,13 +172,19 @@ class SavedNetwork:
                 f"the run in '{folder}' is not finished; resume it with scalechannels train "
                 f"--config {folder / RUN} --out {folder.parent}"
             )
-        network: Any = load(folder)
+        network: Any = _rebuild(folder, {})
         if broken := not_finite(network):
             raise ValueError(
                 f"'{folder / WEIGHTS}' cannot be used: {broken} is not finite; its training failed"
             )
         data = _data(folder)
-        unsaid = {"classes": None, "background": None, "values": _values(network), "reduce": 1}
+        unsaid = {
+            "classes": None,
+            "background": None,
+            "values": _values(network),
+            "reduce": 1,
+            "detector": None,
+        }
         return cls(
             folder,
             network,
@@ -182,6 +203,8 @@ class SavedNetwork:
     @property
     def threshold(self) -> float:
         """The least probability of an object by default; high without a background."""
+        if self.detector is not None:
+            return float(self.detector["threshold"])
         return 0.9 if self.background is None else 0.5
 
     @property
@@ -225,6 +248,8 @@ def _usage(folder: Path, config: dict[str, Any], network: Any) -> dict[str, Any]
         }
         if detector:
             source, usage = DETECTOR, {"reduce": usage["reduce"], **detector}
+    if isinstance(usage, dict):
+        usage = {"detector": None, **usage}  # others have none, and need not say it
     if lacking := [key for key in USAGE if not isinstance(usage, dict) or key not in usage]:
         raise ValueError(f"'{folder / source}' is damaged: it lacks {', '.join(lacking)}")
     for key, holds in USAGE.items():
@@ -234,6 +259,7 @@ def _usage(folder: Path, config: dict[str, Any], network: Any) -> dict[str, Any]
     count = _logits(network)
     if count is not None:
         background = usage["background"] is not None
+        count -= BOX_OUTPUTS if usage["detector"] else 0
         if names is not None and len(names) + background != count:
             raise ValueError(
                 f"'{folder / source}' is damaged: it names {len(names)} classes"
@@ -267,12 +293,16 @@ def _numbers(folder: Path, data: dict[str, Any], key: str) -> tuple[float, ...] 
     return tuple(given)
 
 
-def load(folder: str | os.PathLike[str], **parts: Any) -> Network:
+def load(folder: str | os.PathLike[str], **parts: Any) -> Any:
     """The network that `save_pretrained(folder)` wrote, or a shipped one by its name, in eval mode.
 
-    `parts` are those that only the user can build, such as backbone=MyBackbone().
+    Of a detector that was trained on boxes, the whole Detector. `parts` are those that only the user can
+    build, such as backbone=MyBackbone().
     """
-    return _rebuild(find_network(folder), parts)
+    network = _rebuild(find_network(folder), parts)
+    if (network.usage or {}).get("detector") is None:
+        return network
+    return import_module(f"scalechannels.{DETECTORS}").Detector(network)
 
 
 def shipped_names() -> list[str]:

@@ -11,10 +11,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import scalechannels
-from benchmarks.average_precision import Ranked, average_precision, right
 from scalechannels import MaxOverScales, ScaleChannelNetwork, ScaleGrid, fovavg
 from scalechannels.data.scenes import scene
 from scalechannels.detection import detector as detection
+from scalechannels.detection.average_precision import Ranked, average_precision, right
 from scalechannels.detection.boxes import overlap, suppress
 from scalechannels.detection.detector import Detection, Detector
 from scalechannels.detection.interest_points import interest_points

@@ -108,7 +108,7 @@ def test_whole_images_hold_one_digit_or_none(digits: Digits) -> None:
 
 @pytest.mark.parametrize("kind", ["detector", "pyramid", "swmax"])
 def test_every_kind_trains_and_is_saved(kind: str, digits: Digits, tmp_path: Path) -> None:
-    network = train(kind, digits, steps=2, report=1, features=(2, 2, 2, 2), hidden=4)
+    network = train(kind, digits, steps=2, features=(2, 2, 2, 2), hidden=4)
     save(network, tmp_path / "net")
     about = json.loads((tmp_path / "net" / "detector.json").read_text())
     assert about["background"] == CLASSES
