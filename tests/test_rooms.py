@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "data": {"core", "files"},
     "rivals": {"core", "backbones"},
     "training": {"core", "backbones", "saving", "data", "rivals", "files", "scalechannels"},
-    "report": {"core", "backbones", "saving", "data", "training", "files"},
+    "report": {"core", "backbones", "saving", "data", "detection", "training", "files"},
     "paper": {"core", "backbones", "saving", "data", "training", "report", "files"},
     "compare": {"core", "data", "training", "report", "paper", "files"},
     "demo": {"core", "backbones", "saving", "data", "detection", "files"},
