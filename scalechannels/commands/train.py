@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter, Token, default_name_transform
 
-from scalechannels.cli import Device, Out, Root, Sizes, Split, require_device
+from scalechannels.cli import FOLDER, Device, Out, Root, Sizes, Split, require_device
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.config.options import UNPREFIXED
 
@@ -61,6 +61,17 @@ def train_network(
     compare: Annotated[
         bool, Parameter(help="Own images: also train a plain CNN of equal cost, for the report.")
     ] = True,
+    size_range: Annotated[
+        tuple[float, float],
+        Parameter(
+            name="--range",
+            help="Labelled boxes: how much smaller and larger than in your images objects will be.",
+        ),
+    ] = (0.25, 4.0),
+    negatives: Annotated[
+        Path | None,
+        Parameter(help="Labelled boxes: a folder of more images, all without objects.", validator=FOLDER),
+    ] = None,
     network: NetworkConfig | None = None,
     training: TrainingConfig | None = None,
     recipe: Annotated[
@@ -103,17 +114,45 @@ def train_network(
     images. A plain CNN of equal cost is trained as well, and a report shows the accuracy of both networks at
     many simulated sizes.
 
+    For labelled boxes (--data boxes.json: a COCO .json, a .csv, or a folder of Pascal VOC .xml or YOLO .txt
+    files), a detector is trained for objects of many sizes; of the other options, --range, --negatives,
+    --training.seed, --skip-corrupt, --max-pixels, --out and --device apply.
+
     For example:
 
     - scalechannels train --data photos
+    - scalechannels train --data boxes.json --range 0.25 4
     - scalechannels train --data cells --pixel-size 0.5 --deploy-pixel-sizes 0.25 2.0
     - scalechannels train --data.name mnist --data.sizes 2 --network.name fovavg
     - scalechannels train --config runs/NAME/config.toml --training.seed 1
     - torchrun --nproc-per-node 2 -m scalechannels.cli train --data.samples 2000  (two GPUs, one process each)
     """
+    from scalechannels.data.boxes.reading import holds_boxes
     from scalechannels.files import require_writable_folder
     from scalechannels.training.config.recommended import recommended
 
+    if data is not None and data.folder and holds_boxes(Path(data.folder)):
+        from scalechannels.report.boxes_run import train_on_boxes
+
+        chosen = training or TrainingConfig()
+        if network not in (None, NetworkConfig()) or chosen != TrainingConfig(seed=chosen.seed):
+            raise ValueError(
+                "labelled boxes take no options of the network, and of the training its seed only"
+            )
+        require_writable_folder(out)
+        low, high = size_range
+        train_on_boxes(
+            Path(data.folder),
+            out,
+            require_device(device),
+            low=low,
+            high=high,
+            seed=chosen.seed,
+            negatives=negatives,
+            skip=data.skip_corrupt,
+            max_pixels=data.max_pixels,
+        )
+        return
     wanted = RunConfig(data or DataConfig(), network or NetworkConfig(), training or TrainingConfig())
     if recipe == "recommended":
         wanted = recommended(wanted, augment=not stream)
