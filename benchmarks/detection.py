@@ -72,7 +72,7 @@ class Fitted(Detector):
         shifts, factors = [], []
         for one in scenes:
             found = self.peaks(one.image)
-            best = self._objectness(found.logits)
+            best = self.odds_of(found.logits)
             for centre, size in zip(one.centres, one.sizes, strict=True):
                 inside = ((found.centres - centre).abs() < 14 * size).all(1).nonzero()[:, 0]
                 if len(inside):

@@ -206,15 +206,11 @@ class Detector:
         peaks = Peaks(centres, octaves.exp2()[channel], channel, logits, centres)
         return self._detections(self._climb(image, self._best_of_each(peaks, point)), image.shape)
 
-    def odds(self, peaks: Peaks) -> Tensor:
-        """Log-odds of an object at every peak: (N,)."""
-        return self._objectness(peaks.logits)
-
     def _best(self, peaks: Peaks) -> Peaks:
         """The best `MOST` of the peaks."""
         if len(peaks.sigmas) <= MOST:
             return peaks
-        return peaks.at(self._objectness(peaks.logits).argsort(descending=True, stable=True)[:MOST])
+        return peaks.at(self.odds_of(peaks.logits).argsort(descending=True, stable=True)[:MOST])
 
     def _require_background(self, classes: int) -> None:
         if self.background is not None and self.background >= classes:
@@ -230,7 +226,7 @@ class Detector:
         maps = self.dense.channel_maps(
             image, (rows[0] - halo, rows[1] - 1 + halo), (columns[0] - halo, columns[1] - 1 + halo)
         )
-        scores = [one._replace(logits=self._objectness(one.logits)[..., None]) for one in maps]
+        scores = [one._replace(logits=self.odds_of(one.logits)[..., None]) for one in maps]
         peaks = together(
             [
                 peaks_of_channel(index, own, scores, self.network.grid, self._least)
@@ -266,7 +262,7 @@ class Detector:
         steps = [(r, c, 0) for r in (-1, 0, 1) for c in (-1, 0, 1)] + [(0, 0, -1), (0, 0, 1)]
         moves = torch.tensor(steps, device=device)  # (11, 3)
         grid = torch.tensor(self.network.grid.factors, dtype=peaks.sigmas.dtype, device=device)
-        peaks = peaks.at(self._objectness(peaks.logits) > HOPELESS)
+        peaks = peaks.at(self.odds_of(peaks.logits) > HOPELESS)
         for _ in range(ROUNDS):
             if len(peaks.sigmas) == 0:
                 break
@@ -279,11 +275,11 @@ class Detector:
             before, peaks = peaks, self._best_of_each(tried, own)
             if torch.equal(before.centres, peaks.centres) and torch.equal(before.channels, peaks.channels):
                 break
-        return peaks.at(self._objectness(peaks.logits) > self._least)
+        return peaks.at(self.odds_of(peaks.logits) > self._least)
 
     def _best_of_each(self, peaks: Peaks, group: Tensor) -> Peaks:
         """The best peak of every group; groups are numbered in ascending order."""
-        order = self._objectness(peaks.logits).argsort(descending=True, stable=True)
+        order = self.odds_of(peaks.logits).argsort(descending=True, stable=True)
         order = order[group[order].argsort(stable=True)]  # by group, the best first
         first = torch.ones_like(order, dtype=torch.bool)
         first[1:] = group[order][1:] != group[order][:-1]
@@ -294,7 +290,7 @@ class Detector:
         """The threshold as log-odds."""
         return math.log(self.threshold / (1 - self.threshold)) if self.threshold > 0 else -math.inf
 
-    def _objectness(self, logits: Tensor) -> Tensor:
+    def odds_of(self, logits: Tensor) -> Tensor:
         """Log-odds of an object against the background (…,); without such a class, of the best one."""
         if self.background is None:
             said = self._said(logits)
@@ -303,6 +299,15 @@ class Detector:
             return best[..., 0] - others.logsumexp(-1)
         self._require_background(self._said(logits).shape[-1])
         return self._classes(logits).logsumexp(-1) - logits[..., self.background]
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """Of an object of each class (…, K), from the outputs of the network; 0 for the background."""
+        shares = self._said(logits).softmax(-1)
+        if self.background is None:
+            return shares
+        return torch.cat(
+            (shares[..., : self.background], 0 * shares[..., :1], shares[..., self.background + 1 :]), -1
+        )
 
     def _said(self, outputs: Tensor) -> Tensor:
         """The logits among the outputs of the network (…, K): all but those that say the box."""
@@ -318,9 +323,9 @@ class Detector:
 
     def _detections(self, peaks: Peaks, shape: Sequence[int]) -> list[Detection]:
         labels = self._classes(peaks.logits).argmax(-1)
-        scores = self._objectness(peaks.logits)
+        scores = self.odds_of(peaks.logits)
         certain = self._said(peaks.logits).to(peaks.sigmas).softmax(-1).gather(-1, labels[:, None])[:, 0]
-        boxes = self._boxes(peaks, shape)
+        boxes = self.boxes_of(peaks, shape)
         kept = suppress(boxes, scores, iou=self.rules.iou, inside=self.rules.inside)
         kept = kept[certain[kept].argsort(descending=True, stable=True)]
         last = len(self.network.grid) - 1
@@ -338,7 +343,7 @@ class Detector:
             for index in kept.tolist()
         ]
 
-    def _boxes(self, peaks: Peaks, shape: Sequence[int]) -> Tensor:
+    def boxes_of(self, peaks: Peaks, shape: Sequence[int]) -> Tensor:
         """The boxes (N, 4) of peaks in an image (C, H, W): regressed ones end where the image does."""
         side = self.rules.pixels or self.network.foveate.window
         if not self.rules.regressed:

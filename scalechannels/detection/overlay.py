@@ -12,14 +12,21 @@ from torch import Tensor
 from scalechannels.data.pictures import as_picture
 
 FOUND, AT_EDGE = (255, 149, 0), (90, 170, 255)  # orange; blue for objects whose scale is at the grid's edge
+OF_CLASSES = (FOUND, (80, 220, 100), (255, 105, 180), (240, 220, 60), (190, 140, 255), (0, 210, 210))
+"""Those of a user's own classes, in turn."""
 LARGEST = 4096
 """Pixels along the longer side of a picture; larger images are shown smaller."""
 SMALLEST = 256
 """Small images are shown in whole multiples, so that captions can be read."""
 
 
-def draw(image: Tensor, objects: Sequence[Mapping[str, Any]]) -> Image:
-    """The image (C, H, W), 0 to 1, with boxes. An object has "box", "class", "probability" and "at_edge"."""
+def draw(image: Tensor, objects: Sequence[Mapping[str, Any]], classes: Sequence[str] | None = None) -> Image:
+    """The image (C, H, W), 0 to 1, with boxes. An object has "box", "class", "probability" and "at_edge".
+
+    classes   the names, where up to six classes have a colour each; more have one
+    """
+    several = classes if classes and len(classes) <= len(OF_CLASSES) else ()
+    colours = {name: OF_CLASSES[number] for number, name in enumerate(several)}
     longest = max(image.shape[1:])
     # Of a huge image only every `step`-th pixel is kept, before anything is copied.
     step = -(-longest // LARGEST)
@@ -31,7 +38,7 @@ def draw(image: Tensor, objects: Sequence[Mapping[str, Any]]) -> Image:
     line = max(1, round(max(picture.size) / 600))
     font = ImageFont.load_default(max(11, round(max(picture.size) / 75)))
     for one in objects:
-        colour = AT_EDGE if one["at_edge"] else FOUND
+        colour = AT_EDGE if one["at_edge"] else colours.get(one["class"], FOUND)
         # Pixel i covers [i − 1/2, i + 1/2], the picture counts from its corner.
         x0, y0, x1, y1 = ((edge + 0.5) * factor for edge in one["box"])
         pen.rectangle((x0, y0, max(x1 - 1, x0), max(y1 - 1, y0)), outline=colour, width=line)

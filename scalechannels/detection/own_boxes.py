@@ -243,7 +243,7 @@ class Training:
     def _seen(self, detector: Detector, picture: Tensor, objects: Objects) -> Pool:
         """The windows of an image in which the network sees an object, and others close by."""
         peaks = detector.peaks(picture.to(self.device))
-        best = detector.odds(peaks).argsort(descending=True)[:BEST].cpu()
+        best = detector.odds_of(peaks.logits).argsort(descending=True)[:BEST].cpu()
         sigmas = torch.tensor(self.choices.grid.factors, dtype=torch.float64)[peaks.channels.cpu()[best]]
         centres = peaks.windows.cpu().double()[best]
         drawn = torch.randn(centres.shape, generator=self.generator, dtype=torch.float64)

@@ -47,7 +47,7 @@ def peaks_of_channel(
     row, column = peak.nonzero().unbind(1)
     here = score[row, column]
     neighbours = [scores[k] for k in (index - 1, index + 1) if 0 <= k < len(scores)]
-    beside = [_at_points(one, rows[row], columns[column]) for one in neighbours]
+    beside = [at_points(one, rows[row], columns[column]) for one in neighbours]
     kept = torch.ones_like(here, dtype=torch.bool)
     for _, highest in beside:
         kept &= here >= highest
@@ -68,7 +68,7 @@ def peaks_of_channel(
     return Peaks(torch.stack(centre, 1), sigma, torch.full_like(row, index), own.logits[row, column], seen)
 
 
-def _at_points(scores: ChannelMap, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+def at_points(scores: ChannelMap, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
     """A channel's score (h, w, 1) interpolated at single points, and the highest of those around: (N,) each.
 
     Interpolation lowers peaks, so what exceeds the interpolated score need not be the peak.

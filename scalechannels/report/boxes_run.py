@@ -18,10 +18,11 @@ from scalechannels.data.boxes.sheet import summary
 from scalechannels.data.decoding import MAX_PIXELS
 from scalechannels.data.image_files import find_images
 from scalechannels.data.pictures import check_image
+from scalechannels.detection import own_boxes
 from scalechannels.detection.detector import Detector
 from scalechannels.detection.learning import to_stderr
 from scalechannels.detection.measuring import Measured, alarms, calibrated, measure
-from scalechannels.detection.own_boxes import PIXELS, STEPS, Choices, Training, unseen
+from scalechannels.detection.own_boxes import PIXELS, Choices, Training, unseen
 from scalechannels.detection.textures import texture
 from scalechannels.files import json_text, locked, make_folder, write_text
 from scalechannels.report.boxes import boxes_page, thresholds, worst
@@ -44,14 +45,14 @@ def train_on_boxes(
     low: float = 0.25,
     high: float = 4.0,
     seed: int = 0,
-    steps: int = STEPS,
+    steps: int | None = None,
     negatives: Path | None = None,
     skip: bool = False,
     max_pixels: int | None = None,
     say: Callable[[str], None] = to_stderr,
 ) -> Path:
     """Train, choose a threshold, measure and report; the detector's folder. A killed training resumes."""
-    limit = max_pixels or MAX_PIXELS
+    limit, steps = max_pixels or MAX_PIXELS, steps or own_boxes.STEPS
     boxed = read_boxes(labels, skip=skip, max_pixels=limit)
     quiet = without_objects(negatives, limit) if negatives else []
     choices = Choices.of(boxed, low, high)

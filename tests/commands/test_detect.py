@@ -189,7 +189,7 @@ def test_large_images_and_bombs_are_refused_unless_allowed(
     [
         (("nowhere.png",), "'nowhere.png' does not exist"),
         (("text.png",), "'text.png' cannot be read: it is damaged, or not an image"),
-        (("tiny",), "'tiny' is a folder; detect takes one image file"),
+        (("tiny",), "'tiny' is a folder without images that are read"),
         (("a.png", "--json", "x.txt"), "--json must end in .json; got 'x.txt'"),
         (("a.png", "--overlay", "x.jpg"), "--overlay must end in .png; got 'x.jpg'"),
         (("a.png", "--overlay", "a.png"), "would replace the image 'a.png'"),

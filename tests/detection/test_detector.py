@@ -151,7 +151,7 @@ def test_a_network_without_background_answers_by_its_best_class() -> None:
     detector = Detector(network, threshold=0.0)
     logits = torch.tensor([[2.0, 0.0, -1.0]])
     expected = 2 - math.log(1 + math.exp(-1))
-    assert detector._objectness(logits)[0] == pytest.approx(expected)
+    assert detector.odds_of(logits)[0] == pytest.approx(expected)
     assert len(detector(torch.randn(1, 40, 40))) > 0
 
 

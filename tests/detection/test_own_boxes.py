@@ -1,0 +1,243 @@
+"""A user's own boxes: what is chosen, which windows say what, and the whole round to the same boxes again."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from helpers.command_line import run
+from PIL import Image, ImageDraw
+
+import scalechannels
+from scalechannels import Detector
+from scalechannels.data.boxes.labelled import BoxedImages
+from scalechannels.data.boxes.reading import read_boxes
+from scalechannels.detection import learning, own_boxes
+from scalechannels.detection.exported import OUTPUTS, decoded, export_detector
+from scalechannels.detection.own_boxes import PIXELS, Choices, Training, unseen
+from scalechannels.detection.window_pool import Looks, Objects, looks, pooled, told, varied
+
+COLOURS = {"brick": (210, 60, 40), "leaf": (50, 170, 60), "coin": (60, 80, 220)}
+
+
+def drawn(folder: Path, images: int = 3, seed: int = 0, scale: float = 1.0) -> Path:
+    """Pictures of wide bricks, high leaves and round coins, and their boxes as CSV."""
+    random = np.random.default_rng(seed)
+    lines = ["image_path,xmin,ymin,xmax,ymax,label"]
+    side = round(200 * scale)
+    for number in range(images):
+        ground = random.integers(90, 160, (side // 10, side // 10, 3), dtype=np.uint8)
+        picture = Image.fromarray(ground).resize((side, side), Image.Resampling.BICUBIC)
+        pen = ImageDraw.Draw(picture)
+        for place in range(9):
+            name = list(COLOURS)[place % 3]
+            width, height = {"brick": (36, 16), "leaf": (18, 34), "coin": (28, 28)}[name]
+            x, y = ((60 * part + random.uniform(8, 18)) * scale for part in (place % 3, place // 3))
+            box = [x, y, x + width * scale, y + height * scale]
+            shape = pen.rectangle if name == "brick" else pen.ellipse
+            shape([round(edge) for edge in box], fill=COLOURS[name], outline=(240, 240, 240))
+            lines.append(f"{number}.png,{','.join(f'{round(edge)}' for edge in box)},{name}")
+        picture.save(folder / f"{number}.png")
+    path = folder / "things.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def boxed(tmp_path: Path) -> BoxedImages:
+    return read_boxes(drawn(tmp_path))
+
+
+def test_channels_follow_the_sizes_of_the_boxes_and_the_range(boxed: BoxedImages) -> None:
+    grid = Choices.of(boxed, 0.5, 2).grid
+    # Longer sides from 28 to 36 pixels; one channel more at each end.
+    assert grid[1] * PIXELS == pytest.approx(14, rel=0.01)
+    assert grid[-2] * PIXELS >= 72
+    assert grid[-3] * PIXELS < 72
+    assert Choices.of(boxed, 0.01, 1).grid[1] * PIXELS == pytest.approx(own_boxes.SMALLEST)
+    with pytest.raises(ValueError, match=r"--range must hold 1, the size in your images; got 2 4"):
+        Choices.of(boxed, 2, 4)
+
+
+def test_large_objects_are_reduced_first_and_boxes_follow(tmp_path: Path) -> None:
+    large = read_boxes(drawn(tmp_path, images=1, scale=3))
+    choices = Choices.of(large, 1, 2)
+    assert choices.reduce == 3
+    image = large.images[0]
+    small = Objects.of(image, 3)
+    centre = (image.width - 1) / 2, (-(-image.width // 3) - 1) / 2
+    torch.testing.assert_close((image.boxes - centre[0]) / 3, small.boxes - centre[1])
+
+
+def test_what_was_not_seen_is_told(boxed: BoxedImages) -> None:
+    said = list(unseen(boxed, Choices.of(boxed), 0.25))
+    assert "class 'brick' has 9 objects" in said[0]
+    assert any("pixels, as --range asks, are too small" in line for line in said)
+    one = boxed.only(boxed.images[:1])
+    assert any("--negatives" in line for line in unseen(one, Choices.of(one), 1))
+
+
+def objects(*boxes: tuple[float, ...], ignored: tuple[float, ...] | None = None) -> Objects:
+    regions = torch.tensor([ignored] if ignored else [], dtype=torch.float64).view(-1, 4)
+    return Objects(torch.tensor(boxes, dtype=torch.float64), torch.arange(len(boxes)), regions)
+
+
+def test_targets_and_boxes_by_hand() -> None:
+    wide = objects((80.0, 95.0, 120.0, 105.0))  # 40 x 10 about (100, 100): σ = 2
+    at = torch.tensor([[100.0, 100.0], [110.0, 100.0], [100.0, 100.0], [100.0, 160.0]]).double()
+    where = Looks(at, torch.tensor([2.0, 2.0, 4.0, 2.0]).double())
+    targets, boxes, fits, counts = told(where, wide, PIXELS, 1)
+    assert targets[:, 0].tolist() == pytest.approx([1, (0.6 - 0.45) / 0.27, 0, 0], abs=1e-6)
+    assert targets.sum(1).tolist() == pytest.approx([1] * 4)
+    assert boxes[0].tolist() == pytest.approx([0, 0, 0, np.log(10 / 40)])
+    assert boxes[1].tolist() == pytest.approx([0, -10 / 40, 0, np.log(10 / 40)])  # up by a quarter
+    assert fits.tolist() == [1, 1, 0, 0]
+    assert counts.all()
+
+
+def test_nothing_is_learnt_from_ignored_regions() -> None:
+    crowd = objects((80.0, 80.0, 120.0, 120.0), ignored=(0.0, 0.0, 50.0, 50.0))
+    where = Looks(torch.tensor([[25.0, 25.0], [100.0, 100.0]]).double(), torch.tensor([2.0, 2.0]).double())
+    made = pooled(torch.rand(3, 200, 200), where, crowd, 28, PIXELS, 1)
+    assert len(made.seen) == 1
+    assert made.targets[0, 0] == 1
+
+
+def test_windows_are_those_of_the_network_and_have_all_kinds(boxed: BoxedImages) -> None:
+    picture, things = boxed.images[0].read(grey=False), Objects.of(boxed.images[0])
+    generator = torch.Generator().manual_seed(0)
+    where = looks(things, picture.shape[1:], 300, PIXELS, (0.4, 4), generator)
+    made = pooled(picture, where, things, 28, PIXELS, 3)
+    network = Training(boxed, Choices.of(boxed)).network
+    foveate = network.foveate
+    for index in (0, 7):
+        grid = scalechannels.ScaleGrid.of(float(where.sigmas[index]))
+        same = scalechannels.Foveate(grid, 28, antialias=foveate.antialias)
+        expected = same(picture[None], where.centres[index][None])[0, 0]
+        assert (made.seen[index].float() / 255 - expected).abs().max() < 0.01
+    shares = made.targets.sum(0) / 300
+    assert shares[3] > 0.3
+    assert (shares[:3] > 0.05).all()
+
+
+def test_mirrored_windows_have_mirrored_boxes() -> None:
+    windows, boxes = torch.rand(64, 1, 28, 28), torch.tensor([[0.2, 0.1, -0.3, -0.4]]).repeat(64, 1)
+    seen, moved = varied(windows, boxes, True, torch.Generator().manual_seed(0))
+    turned = moved[:, 0] < 0
+    assert 10 < turned.sum() < 54
+    assert torch.equal(moved[:, 1:], boxes[:, 1:])
+    # Other lights keep the order of the values in a window: brightest stays brightest.
+    for index in range(8):
+        original = windows[index].flip(2) if turned[index] else windows[index]
+        assert seen[index].argmax() == original.argmax()
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trainings that learn next to nothing, in a second."""
+    for name, value in {"ABOUT": 300, "ELSEWHERE": 60, "MINING": 1e5, "TEXTURE": 64, "FEATURES": (4, 4, 8, 8), "BATCH": 32,
+                        "HIDDEN": 8}.items():  # fmt: skip
+        monkeypatch.setattr(own_boxes, name, value)
+    monkeypatch.setattr(learning, "KEPT", 3)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_killed_training_ends_as_one_that_was_not(boxed: BoxedImages, tmp_path: Path) -> None:
+    choices, state = Choices.of(boxed, 1, 1), tmp_path / "state.pt"
+    boxed = boxed.only(boxed.images[:1])
+    whole = Training(boxed, choices, steps=8).run()
+
+    class KilledError(Exception):
+        pass
+
+    def stop(line: str) -> None:
+        if "looked for false alarms" in line and state.exists():
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        Training(boxed, choices, steps=8, state=state, report=stop).run()
+    again = Training(boxed, choices, steps=8, state=state)
+    resumed = again.run()
+    assert again.mined is not None
+    for name, value in whole.network.state_dict().items():
+        assert torch.equal(value, resumed.network.state_dict()[name]), name
+
+
+def same(one: list, other: list, tolerance: float = 1e-3) -> None:
+    assert len(one) == len(other) > 0
+    for first, second in zip(one, other, strict=True):
+        assert first.label == second.label
+        assert first.box == pytest.approx(second.box, abs=tolerance)
+        assert first.probability == pytest.approx(second.probability, abs=1e-4)
+
+
+@pytest.mark.usefixtures("quick")
+def test_saved_and_loaded_detectors_give_the_same_boxes(boxed: BoxedImages, tmp_path: Path) -> None:
+    trained = Training(boxed, Choices.of(boxed, 0.5, 2), steps=40).run()
+    detector = Detector(trained.network, threshold=0.2)
+    detector.save_pretrained(tmp_path / "saved")
+    image = boxed.images[0].read(grey=False)
+    expected = detector(image)
+    for again in (Detector.from_pretrained(tmp_path / "saved"), scalechannels.load(tmp_path / "saved")):
+        assert isinstance(again, Detector)
+        assert again.classes == ["brick", "coin", "leaf"]
+        assert (again.background, again.rules) == (3, detector.rules)
+        same(expected, again(image))
+    widths = [(one.box[2] - one.box[0]) / (one.box[3] - one.box[1]) for one in expected]
+    assert max(abs(np.log(widths))) > 0.05  # the boxes are no squares
+    for one in expected:
+        assert one.probability <= one.object_probability + 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_exported_detectors_give_the_same_boxes(boxed: BoxedImages, tmp_path: Path) -> None:
+    import onnxruntime
+
+    trained = Training(boxed, Choices.of(boxed, 1, 1), steps=40).run()
+    detector = Detector(trained.network, threshold=0.2)
+    image = boxed.images[0].read(grey=False)[:, :90, :120].contiguous()
+    assert export_detector(detector, tmp_path / "found.onnx", (90, 120)) < 1e-3
+    session = onnxruntime.InferenceSession(tmp_path / "found.onnx", providers=["CPUExecutionProvider"])
+    rules = {key: json.loads(session.get_modelmeta().custom_metadata_map[key]) for key in ("iou", "inside")}
+    found = decoded(*session.run(list(OUTPUTS), {"images": image[None].numpy()}), threshold=0.2, **rules)
+    expected = detector(image)
+    assert len(found) == len(expected) > 0
+    for (box, label, probability), one in zip(found, expected, strict=True):
+        assert label == one.label
+        assert box == pytest.approx(one.box, abs=0.01)
+        assert probability == pytest.approx(one.probability, abs=1e-3)
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_page_find_three_classes_at_other_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Colour, three classes, boxes that are no squares: look, train, detect."""
+    monkeypatch.setattr(own_boxes, "STEPS", 300)
+    monkeypatch.chdir(tmp_path)
+    drawn(tmp_path)
+    assert run("data", "show", "things.csv") == 0
+    assert run("train", "--data", "things.csv", "--range", 0.5, 2, "--out", "runs") == 0
+    (folder,) = Path("runs").iterdir()
+    assert (folder / "report.html").stat().st_size > 10_000
+    Path("new").mkdir()
+    truth = read_boxes(drawn(Path("new"), images=2, seed=9, scale=1.7))
+    capsys.readouterr()
+    assert run("detect", "new", "--network", folder, "--coco", "found.json", "--csv", "found.csv") == 0
+    found = json.loads(Path("detections.json").read_text())
+    right = 0
+    for result in found:
+        (image,) = [one for one in truth.images if one.path.name == Path(result["image"]).name]
+        for box, label in zip(image.boxes, image.labels, strict=True):
+            for one in result["objects"]:
+                shared = scalechannels.detection.boxes.overlap(box[None], torch.tensor([one["box"]]).double())
+                right += float(shared) > 0.6 and one["class"] == truth.classes[label]
+    assert right >= 16
+    assert sum(len(result["objects"]) for result in found) <= 20
+    # What it writes can be read as labels again.
+    for name in ("found.json", "found.csv"):
+        assert read_boxes(name).objects == sum(len(result["objects"]) for result in found)
+    assert run("train", "--data", "things.csv", "--range", 0.5, 2, "--out", "runs") == 0
+    assert "nothing was trained" in capsys.readouterr().err
