@@ -63,6 +63,8 @@ def evaluate(
         require_writable(out)
     on = torch.device(require_device(device))
     saved = SavedNetwork.open(folder)
+    if saved.detector is not None:
+        raise ValueError(f"'{folder}' is a detector; its report.html says how good it is")
     if saved.background is not None:
         raise ValueError(f"'{folder}' is a detector, not a classifier; test it with scalechannels detect")
     if saved.sizes is not None:

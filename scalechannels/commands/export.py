@@ -45,6 +45,10 @@ def export(
     With --dense, the file takes one image of any size. It gives `logits` (1, classes, h, w) and the selected
     `scales` (1, h, w) at every fourth pixel, starting with the first. This conversion takes minutes.
 
+    A detector that was trained on boxes needs --size. At every point and scale it gives `boxes` (points, 4),
+    the log-odds of an object, `odds` (points,), and `probabilities` (points, classes). docs/detection.md
+    shows how to decode them.
+
     The file is written only if onnxruntime and PyTorch agree to within 1e-4 on random images. This command
     needs pip install 'scalechannels[onnx]'.
 
@@ -59,6 +63,16 @@ def export(
     from scalechannels.saving.saved_network import SavedNetwork
 
     saved = SavedNetwork.open(network)
+    if saved.detector is not None:
+        if size is None:
+            raise ValueError("a detector is exported for images of one size: give --size HEIGHT WIDTH")
+        from scalechannels.detection.detector import Detector
+        from scalechannels.detection.exported import export_detector
+
+        error = export_detector(Detector(saved.network), onnx, size)
+        print(f"{onnx}: images (1, channels, {size[0]}, {size[1]}) to boxes, odds and probabilities")
+        print(f"onnxruntime agrees with PyTorch within {error:.0e} on a random image")
+        return
     try:
         exported = DenseNetwork(saved.network) if dense else saved.network
     except TypeError as error:  # a backbone that cannot slide

@@ -119,6 +119,8 @@ def predict(
     saved = SavedNetwork.open(network)
     if draw is not None and not saved.scales:
         raise ValueError(f"--draw shows the window of a scale channel, and '{network}' has no channels")
+    if saved.detector is not None:
+        raise ValueError(f"'{network}' is a detector: use scalechannels detect IMAGES --network {network}")
     saved.network.to(require_device(options.device))
     paths = image_paths(images)
     dark: list[Path] = []

@@ -243,6 +243,36 @@ def test_a_network_without_background_warns_and_edges_are_told(
     assert "no object has a probability of 0.999; lower --threshold" in capsys.readouterr().err
 
 
+def test_several_images_give_one_list_and_a_picture_each(
+    tiny: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fovavg(ScaleGrid.of(1, 2)).save_pretrained("net")
+    for name in ("a/1.png", "b/1.png", "b/2.png"):
+        Path(name).parent.mkdir(exist_ok=True)
+        save("L", Path(name))
+    words = ("--network", "net", "--threshold", 0, "--coco", "coco.json", "--csv", "table.csv")
+    assert run("a/1.png", "b", *words) == 0
+    said = capsys.readouterr()
+    assert "3 of 3: b/2.png: " in said.err
+    results = json.loads(Path("detections.json").read_text())
+    assert [one["image"] for one in results] == ["a/1.png", "b/1.png", "b/2.png"]
+    objects = [one for result in results for one in result["objects"]]
+    assert said.out.endswith("objects in 3 images: detections.json, detections, coco.json, table.csv\n")
+    pictures = sorted(path.name for path in Path("detections").iterdir())
+    assert pictures == ["2-detections.png", "a-1.png-detections.png", "b-1.png-detections.png"]
+    written = json.loads(Path("coco.json").read_text())
+    assert len(written["annotations"]) == len(objects)
+    first, box = written["annotations"][0]["bbox"], objects[0]["box"]
+    assert first == pytest.approx([box[0] + 0.5, box[1] + 0.5, box[2] - box[0], box[3] - box[1]], abs=0.02)
+    lines = Path("table.csv").read_text().splitlines()
+    assert lines[0] == "image_path,xmin,ymin,xmax,ymax,label,score"
+    assert len(lines) == 1 + len(objects)
+    assert run("b/*.png", *words) == 0
+    assert len(json.loads(Path("detections.json").read_text())) == 2
+    assert run("c/*.png", *words) == 1
+    assert "no image matches 'c/*.png'" in capsys.readouterr().err
+
+
 def test_the_picture_has_boxes_where_they_are_and_shows_the_edge() -> None:
     objects = [
         {"box": [99.5, 49.5, 199.5, 149.5], "class": "3", "probability": 0.9, "at_edge": False},

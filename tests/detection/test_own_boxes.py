@@ -136,8 +136,8 @@ def test_mirrored_windows_have_mirrored_boxes() -> None:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trainings that learn next to nothing, in a second."""
-    for name, value in {"ABOUT": 300, "ELSEWHERE": 60, "MINING": 1e5, "TEXTURE": 64, "FEATURES": (4, 4, 8, 8), "BATCH": 32,
-                        "HIDDEN": 8}.items():  # fmt: skip
+    small = {"ABOUT": 300, "ELSEWHERE": 60, "MINING": 1e4, "TEXTURE": 64, "BATCH": 32, "HIDDEN": 8}
+    for name, value in {**small, "FEATURES": (4, 4, 8, 8)}.items():
         monkeypatch.setattr(own_boxes, name, value)
     monkeypatch.setattr(learning, "KEPT", 3)
 

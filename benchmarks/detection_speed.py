@@ -1,0 +1,74 @@
+"""How long `detect` takes on a large photograph, and how much memory.
+
+    python -m benchmarks.detection_speed [--megapixels 12] [--network NAME] [--threads 2] [--tile 2048]
+
+The picture is made up (see `detection.textures`), of the shape 4:3. The seconds are those of the wall clock,
+and `cpu_seconds` those of all cores together, which other programs on the machine change less. The peak of
+memory is that of the whole process, PyTorch and the picture included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from pathlib import Path
+
+import torch
+
+from scalechannels.data.frames import reduced
+from scalechannels.data.pictures import as_taken
+from scalechannels.detection.detector import TILE, Detector
+from scalechannels.detection.textures import texture
+from scalechannels.files import json_text, write_text
+from scalechannels.saving.saved_network import SavedNetwork
+from scalechannels.training.runs import environment
+
+
+def photograph(megapixels: float, channels: int) -> torch.Tensor:
+    """A picture (C, H, W) of about so many pixels, pieced together from textures."""
+    side = 500
+    across, down = (round((megapixels * 1e6 * ratio) ** 0.5 / side) for ratio in (4 / 3, 3 / 4))
+    generator = torch.Generator().manual_seed(0)
+    pieces = [texture(channels, side, generator) for _ in range(8)]
+    rows = [torch.cat([pieces[(3 * row + column) % 8] for column in range(across)], 2) for row in range(down)]
+    return torch.cat(rows, 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--megapixels", type=float, default=12)
+    parser.add_argument("--network", default="digit-detector")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--tile", type=int, default=TILE)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/detection_speed_cpu.json"))
+    chosen = parser.parse_args()
+    torch.set_num_threads(chosen.threads)
+    saved = SavedNetwork.open(chosen.network)
+    picture = photograph(chosen.megapixels, 1 if saved.grey else 3)
+    taken = reduced(as_taken(picture, saved.values), saved.reduce)
+    detector = Detector(saved.network, tile=chosen.tile)
+    detector(taken[:, :200, :200])  # warm up
+    begun, spent = time.perf_counter(), time.process_time()
+    found = detector(taken)
+    result = {
+        "megapixels": round(picture[0].numel() / 1e6, 2),
+        "scales": len(saved.network.grid),
+        "tile": chosen.tile,
+        "threads": chosen.threads,
+        "seconds": round(time.perf_counter() - begun, 1),
+        "cpu_seconds": round(time.process_time() - spent, 1),
+        "peak_gigabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
+        "found": len(found),
+        "environment": {
+            name: environment(torch.device("cpu"))[name] for name in ("device", "commit", "torch")
+        },
+    }
+    write_text(chosen.out, json_text(result) + "\n")
+    print(json_text(result))
+
+
+if __name__ == "__main__":
+    main()
