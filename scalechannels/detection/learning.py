@@ -135,4 +135,6 @@ def _resume(
         part.load_state_dict(kept[name])
     generator.set_state(kept["generator"].cpu())
     torch.set_rng_state(kept["torch"].cpu())
+    if "cuda" in kept and torch.cuda.is_available():
+        torch.cuda.set_rng_state(kept["cuda"].cpu())
     return kept["step"], kept["losses"]

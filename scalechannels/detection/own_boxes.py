@@ -36,8 +36,10 @@ WINDOW, PIXELS = 28, 20.0
 FEATURES, HIDDEN = (16, 24, 32, 48), 64
 SMALLEST = 8.0
 """Pixels along an object below which it is not looked for."""
-ABOUT, ELSEWHERE, EACH = 9_000, 3_000, 60
-"""Windows onto the user's images, onto made-up textures, and onto each of these."""
+ABOUT, FOR_EACH = 9_000, 30
+"""Windows onto the user's images, and those for each object where that makes more."""
+ELSEWHERE, EACH = 3_000, 60
+"""Windows onto made-up textures, and onto each of these."""
 MINED, BEST = 3_000, 60
 """Windows that a round of mining adds at most, and those that it takes from one image."""
 TEXTURE = 192
@@ -46,7 +48,9 @@ MINING = 40e6
 """Pixels, counted in all channels, that a round of mining looks at: half in images, half in textures."""
 PART = 1024
 """Pixels along the part of a large image that a round of mining looks at."""
-BATCH, STEPS, ROUNDS, RATE = 256, 1600, 4, 3e-3
+BATCH, ROUNDS, RATE = 256, 4, 3e-3
+STEPS, MORE, MOST = 1200, 4, 5_000
+"""Steps of a training: so many, and more for each object, up to the most."""
 FEW = 20
 """Objects of a class below which a user is warned."""
 
@@ -92,6 +96,10 @@ def _crowded(boxed: BoxedImages) -> tuple[float, float]:
     return iou, 0.6 if iou == 0.3 else 0.85
 
 
+def steps_for(boxed: BoxedImages) -> int:
+    return min(STEPS + MORE * boxed.objects, max(STEPS, MOST))
+
+
 def unseen(boxed: BoxedImages, choices: Choices, low: float) -> Iterator[str]:
     """What a user should know about these boxes before relying on what is learnt from them."""
     for name, count in zip(boxed.classes, boxed.counts(), strict=True):
@@ -119,14 +127,15 @@ class Training:
         *,
         negatives: Sequence[LabelledImage] = (),
         seed: int = 0,
-        steps: int = STEPS,
+        steps: int | None = None,
         flips: bool = True,
         max_pixels: int = MAX_PIXELS,
         device: str = "cpu",
         state: Path | None = None,
         report: Callable[[str], None] | None = None,
     ) -> None:
-        self.boxed, self.choices, self.seed, self.steps = boxed, choices, seed, steps
+        self.boxed, self.choices, self.seed = boxed, choices, seed
+        self.steps = steps or steps_for(boxed)
         self.images, self.max_pixels = [*boxed.images, *negatives], max_pixels
         self.flips, self.device, self.state, self.report = flips, device, state, report
         self.classes, self.channels = len(boxed.classes), 1 if choices.grey else 3
@@ -196,7 +205,7 @@ class Training:
         for image in self.images:
             picture, objects = self.picture(image)
             share = len(image.labels) / self.boxed.objects or 1 / (4 * len(self.images))
-            count = max(EACH // 2, round(ABOUT * share))
+            count = max(EACH // 2, round(max(ABOUT, FOR_EACH * self.boxed.objects) * share))
             where = looks(objects, picture.shape[1:], count, PIXELS, scales, self.generator)
             parts.append(self._pooled(picture, where, objects))
         self.own, parts = joined(parts), []

@@ -18,11 +18,10 @@ from scalechannels.data.boxes.sheet import summary
 from scalechannels.data.decoding import MAX_PIXELS
 from scalechannels.data.image_files import find_images
 from scalechannels.data.pictures import check_image
-from scalechannels.detection import own_boxes
 from scalechannels.detection.detector import Detector
 from scalechannels.detection.learning import to_stderr
 from scalechannels.detection.measuring import Measured, alarms, calibrated, measure
-from scalechannels.detection.own_boxes import PIXELS, Choices, Training, unseen
+from scalechannels.detection.own_boxes import PIXELS, Choices, Training, steps_for, unseen
 from scalechannels.detection.textures import texture
 from scalechannels.files import json_text, locked, make_folder, write_text
 from scalechannels.report.boxes import boxes_page, thresholds, worst
@@ -52,11 +51,12 @@ def train_on_boxes(
     say: Callable[[str], None] = to_stderr,
 ) -> Path:
     """Train, choose a threshold, measure and report; the detector's folder. A killed training resumes."""
-    limit, steps = max_pixels or MAX_PIXELS, steps or own_boxes.STEPS
+    limit = max_pixels or MAX_PIXELS
     boxed = read_boxes(labels, skip=skip, max_pixels=limit)
     quiet = without_objects(negatives, limit) if negatives else []
     choices = Choices.of(boxed, low, high)
     learnt, held = split(boxed, seed)
+    steps = steps or steps_for(learnt)
     print(summary(boxed))
     small, large = (PIXELS * choices.reduce * scale for scale in (choices.grid[1], choices.grid[-2]))
     print(f"{len(choices.grid)} scale channels, for objects of {small:.0f} to {large:.0f} pixels")

@@ -15,7 +15,7 @@ from scalechannels.data.boxes.labelled import BoxedImages
 from scalechannels.data.boxes.reading import read_boxes
 from scalechannels.detection import learning, own_boxes
 from scalechannels.detection.exported import OUTPUTS, decoded, export_detector
-from scalechannels.detection.own_boxes import PIXELS, Choices, Training, unseen
+from scalechannels.detection.own_boxes import PIXELS, Choices, Training, steps_for, unseen
 from scalechannels.detection.window_pool import Looks, Objects, looks, pooled, told, varied
 
 COLOURS = {"brick": (210, 60, 40), "leaf": (50, 170, 60), "coin": (60, 80, 220)}
@@ -68,6 +68,11 @@ def test_large_objects_are_reduced_first_and_boxes_follow(tmp_path: Path) -> Non
     small = Objects.of(image, 3)
     centre = (image.width - 1) / 2, (-(-image.width // 3) - 1) / 2
     torch.testing.assert_close((image.boxes - centre[0]) / 3, small.boxes - centre[1])
+
+
+def test_more_objects_take_more_steps_up_to_a_limit(boxed: BoxedImages) -> None:
+    assert steps_for(boxed) == 1200 + 4 * 27
+    assert steps_for(boxed.only(boxed.images * 100)) == 5000
 
 
 def test_what_was_not_seen_is_told(boxed: BoxedImages) -> None:
@@ -136,7 +141,15 @@ def test_mirrored_windows_have_mirrored_boxes() -> None:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trainings that learn next to nothing, in a second."""
-    small = {"ABOUT": 300, "ELSEWHERE": 60, "MINING": 1e4, "TEXTURE": 64, "BATCH": 32, "HIDDEN": 8}
+    small = {
+        "FOR_EACH": 1,
+        "ABOUT": 300,
+        "ELSEWHERE": 60,
+        "MINING": 1e4,
+        "TEXTURE": 64,
+        "BATCH": 32,
+        "HIDDEN": 8,
+    }
     for name, value in {**small, "FEATURES": (4, 4, 8, 8)}.items():
         monkeypatch.setattr(own_boxes, name, value)
     monkeypatch.setattr(learning, "KEPT", 3)
@@ -215,7 +228,7 @@ def test_the_commands_of_the_page_find_three_classes_at_other_sizes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Colour, three classes, boxes that are no squares: look, train, detect."""
-    monkeypatch.setattr(own_boxes, "STEPS", 300)
+    monkeypatch.setattr(own_boxes, "STEPS", 250)
     monkeypatch.chdir(tmp_path)
     drawn(tmp_path)
     assert run("data", "show", "things.csv") == 0

@@ -47,7 +47,7 @@ def test_the_commands_find_what_the_page_says(ran: tuple[Path, dict]) -> None:
     assert len(truth) == len(found) == 12
     assert sorted(one["class"] for one in truth) == sorted(one["class"] for one in found)
     assert len(names["found"]) == 12
-    assert set(found[0]) == {"class", "probability", "box", "scale", "at_edge"}
+    assert set(found[0]) == {"class", "probability", "object_probability", "box", "scale", "at_edge"}
     looked = json.loads((folder / "interest.json").read_text())["objects"]
     assert 6 <= len(looked) <= 13
     assert names["own"].backbone.classes == 11
