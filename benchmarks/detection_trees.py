@@ -3,10 +3,10 @@
     python -m benchmarks.detection_trees --data FOLDER [--folder FOLDER] [--out FILE]
 
 --data is the folder `deepforest/data` of the unpacked wheel of PyPI's `deepforest` 2.1.0. The detector learns
-from the left 40 % of one image of Yellowstone, by `scalechannels train`'s own function and its defaults. It is
-tested on the right half of that image, and on two images of other forests, at their own resolution, at half
-of it, and at twice (resampled bicubically). All trees count as one class. Average precision is at an IoU of
-0.4, which DeepForest's authors use because crowns have no sharp edges, and at 0.5.
+from the left 40 % of one image of Yellowstone, by `scalechannels train`'s own function and its defaults. It
+is tested on the right half of that image, and on two images of other forests, at their own resolution, at
+half of it, and at twice (resampled bicubically). All trees count as one class. Average precision is at an IoU
+of 0.4, which DeepForest's authors use because crowns have no sharp edges, and at 0.5.
 """
 
 from __future__ import annotations

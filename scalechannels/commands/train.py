@@ -134,25 +134,29 @@ def train_network(
     if data is not None and data.folder and holds_boxes(Path(data.folder)):
         from scalechannels.report.boxes_run import train_on_boxes
 
-        chosen = training or TrainingConfig()
-        if network not in (None, NetworkConfig()) or chosen != TrainingConfig(seed=chosen.seed):
+        seed = training.seed if training else TrainingConfig().seed
+        apply = {name: getattr(data, name) for name in ("name", "folder", "skip_corrupt", "max_pixels")}
+        if (data, network or NetworkConfig(), training or TrainingConfig(seed=seed)) != (
+            *(DataConfig(**apply), NetworkConfig(), TrainingConfig(seed=seed)),
+        ):
             raise ValueError(
-                "labelled boxes take no options of the network, and of the training its seed only"
+                "labelled boxes take none of these options but --training.seed; see train --help"
             )
         require_writable_folder(out)
-        low, high = size_range
         train_on_boxes(
             Path(data.folder),
             out,
             require_device(device),
-            low=low,
-            high=high,
-            seed=chosen.seed,
+            low=size_range[0],
+            high=size_range[1],
+            seed=seed,
             negatives=negatives,
             skip=data.skip_corrupt,
             max_pixels=data.max_pixels,
         )
         return
+    if negatives is not None or size_range != (0.25, 4.0):
+        raise ValueError("--range and --negatives are for labelled boxes: give them as --data boxes.json")
     wanted = RunConfig(data or DataConfig(), network or NetworkConfig(), training or TrainingConfig())
     if recipe == "recommended":
         wanted = recommended(wanted, augment=not stream)

@@ -41,7 +41,7 @@ def precision_against_size(sizes: Sequence[Mapping[str, float]]) -> Figure:
     axes.grid(axis="y", color=LINE, linewidth=1)
     for key, colour, name in (("ap50", FIRST, "IoU 0.5"), ("ap75", SECOND, "IoU 0.75")):
         axes.plot(tested, [one[key] for one in sizes], color=colour, marker="o", linewidth=2, label=name)
-    axes.legend(frameon=False, labelcolor=SOFT, loc="lower right")
+    axes.legend(frameon=False, labelcolor=SOFT, loc="best")
     return figure
 
 
@@ -55,7 +55,7 @@ def against_threshold(rows: Sequence[Mapping[str, float]], chosen: float) -> Fig
     axes.set_ylim(0, 1.04)
     named(axes, f"threshold; the dotted line is the default, {chosen:g}", "share")
     bare(axes)
-    axes.legend(frameon=False, labelcolor=SOFT, loc="lower left")
+    axes.legend(frameon=False, labelcolor=SOFT, loc="best")
     return figure
 
 

@@ -97,6 +97,7 @@ def train_on_boxes(
         result |= {
             "alarms": round(float((false >= detector.threshold).sum()) / megapixels, 3),
             "trained": len(learnt.images),
+            "objects": learnt.objects,
             "folder": str(folder),
             "seconds": round(seconds, 1),
             "remarks": remarks,
@@ -187,7 +188,6 @@ def numbers(
         "verdict": verdict,
         "source": str(boxed.source),
         "classes": boxed.classes,
-        "objects": boxed.objects,
         "held": held,
         "threshold": detector.threshold,
         "grid": [scale * choices.reduce for scale in choices.grid],

@@ -203,6 +203,32 @@ def test_saved_and_loaded_detectors_give_the_same_boxes(boxed: BoxedImages, tmp_
         assert one.probability <= one.object_probability + 1e-6
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("things.csv", "--network.name", "fovavg"), "labelled boxes take none of these options but"),
+        (("things.csv", "--training.epochs", 3), "labelled boxes take none of these options but"),
+        (("things.csv", "--data.validation", 0.5), "labelled boxes take none of these options but"),
+        (("things.csv", "--range", 2, 4), "--range must hold 1, the size in your images; got 2 4"),
+        (("things.csv", "--negatives", "empty"), "'empty' has no images to use as --negatives"),
+        (("empty", "--range", 1, 2), "--range and --negatives are for labelled boxes"),
+    ],
+)
+def test_options_that_do_not_apply_are_refused(
+    words: tuple,
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    drawn(tmp_path, images=1)
+    Path("empty").mkdir()
+    assert run("train", "--data", *words) == 1
+    assert says in capsys.readouterr().err
+    assert not Path("runs").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_exported_detectors_give_the_same_boxes(boxed: BoxedImages, tmp_path: Path) -> None:
