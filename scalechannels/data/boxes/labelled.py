@@ -175,8 +175,6 @@ def _image(one: Described, number: dict[str, int], found: list[str], max_pixels:
             edges = (edges[0] * width, edges[1] * height, edges[2] * width, edges[3] * height)
         if trouble := _trouble(edges, width, height):
             found.append(f"{stated_box.where}: {trouble}")
-        elif not stated_box.ignored and label not in number:
-            found.append(f"{stated_box.where}: its class '{label}' is not among {', '.join(number)}")
         else:
             kept = _from_corner(edges, width, height)
             if stated_box.ignored:
