@@ -26,6 +26,7 @@ from PIL import Image
 from benchmarks.detection_table import coco_precision
 from scalechannels import Detector
 from scalechannels.data.pictures import read_image
+from scalechannels.detection.average_precision import Ranked, right
 from scalechannels.detection.measuring import TAIL, ranked
 from scalechannels.files import json_text, write_text
 from scalechannels.report.boxes_run import train_on_boxes
@@ -81,7 +82,8 @@ def photographs(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.png"))
 
 
-def precision(detector: Detector, path: Path, boxes: Boxes, size: float) -> float:
+def found(detector: Detector, path: Path, boxes: Boxes, size: float) -> tuple[float, int]:
+    """Average precision, and how many coins are found at the detector's own threshold."""
     with Image.open(path) as image:
         width, height = (round(side * size) for side in image.size)
         factors = [width / image.width, height / image.height] * 2
@@ -90,7 +92,10 @@ def precision(detector: Detector, path: Path, boxes: Boxes, size: float) -> floa
     said = ranked(Detector(detector.network, threshold=TAIL)(picture))
     lines = torch.cat((said.boxes, said.labels[:, None], said.scores[:, None]), 1).tolist()
     truth = [[edge * by - 0.5 for edge, by in zip(box, factors, strict=True)] for box in boxes]
-    return coco_precision({0: {"found": lines}}, {0: {"boxes": truth, "labels": [0] * len(truth)}})
+    there = Ranked(torch.tensor(truth), torch.zeros(len(truth), dtype=torch.int64), torch.ones(len(truth)))
+    sure = right(said, there) & (said.scores >= detector.threshold)
+    average = coco_precision({0: {"found": lines}}, {0: {"boxes": truth, "labels": [0] * len(truth)}})
+    return round(average, 4), int(sure.sum())
 
 
 def tried(folder: Path, boxes: dict[str, Boxes], learnt: str, seed: int) -> dict[str, Any]:
@@ -99,16 +104,15 @@ def tried(folder: Path, boxes: dict[str, Boxes], learnt: str, seed: int) -> dict
     detector = Detector.from_pretrained(made)
     pictures = [read_image(path, grey=True) for path in photographs(folder / "photographs")]
     false = [len(detector(picture)) for picture in pictures]
+    sizes = {f"{size:g}": found(detector, folder / f"{other}.png", boxes[other], size) for size in SIZES}
     return {
         "learnt": learnt,
         "seed": seed,
         "coins": len(boxes[learnt]),
         "training_seconds": json.loads((made / "report.json").read_text())["seconds"],
         "threshold": detector.threshold,
-        "average_precision": {
-            f"{size:g}": round(precision(detector, folder / f"{other}.png", boxes[other], size), 4)
-            for size in SIZES
-        },
+        "average_precision": {size: average for size, (average, _) in sizes.items()},
+        "found": {size: count for size, (_, count) in sizes.items()},
         "photographs": len(pictures),
         "megapixels": round(sum(picture[0].numel() for picture in pictures) / 1e6, 2),
         "false_alarms": sum(false),
