@@ -54,7 +54,10 @@ def test_unknown_options_are_refused_with_the_nearest_name(
         (("nonsense",), "there is no command 'nonsense'; see scalechannels --help"),
         (("--nonsense",), "there is no option '--nonsense'; see scalechannels --help"),
         (("detect", "a.png", "--invret"), "there is no option '--invret'; did you mean --invert?"),
-        (("detect", "a.png", "b.png"), "unexpected argument 'b.png'; see scalechannels detect --help"),
+        (
+            ("data", "scene", "a.png", "b.png"),
+            "unexpected argument 'b.png'; see scalechannels data scene --help",
+        ),
         (("data", "fetch"), "scalechannels data fetch needs NAME; see scalechannels data fetch --help"),
         (("export", "net"), "scalechannels export needs --onnx; see scalechannels export --help"),
         (("predict", "net", "a.png", "--out"), "--out needs a value"),
