@@ -41,6 +41,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_any_work(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("file").write_text("")
+    Path("a.png").write_text("")  # detect asks for it first
     Path("run.toml").write_text(TINY)
     monkeypatch.setattr(work, lambda *_, **__: pytest.fail("this is the work"))
     assert run(*words.split()) == 1
