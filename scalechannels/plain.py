@@ -22,29 +22,38 @@ from scalechannels.backbones.paper import CifarBackbone, ConvBackbone, require_c
 from scalechannels.constructors import Data, usual
 from scalechannels.network import Explanation, ScaleChannelNetwork
 from scalechannels.pooling import MeanProbabilityOverScales
-from scalechannels.sampling import Outside, require_images
+from scalechannels.sampling import Outside, require_images, resample
 from scalechannels.saving.saved_network import Network
 from scalechannels.scales import ScaleGrid
 
 
 class PlainNetwork(Network):
-    """A backbone applied to whole images (B, C, H, W), checked and saved as the other networks are."""
+    """A backbone applied to whole images (B, C, H, W), checked and saved as the other networks are.
+
+    resize     False: images have the backbone's size. True: images of any size are resized to its window
+               first, see `resized`; the answer then does not depend on their size in pixels
+    """
 
     look: Literal["whole"] = "whole"
 
-    def __init__(self, backbone: nn.Module) -> None:
+    def __init__(self, backbone: nn.Module, resize: bool = False) -> None:
         super().__init__()
+        if resize and stated(backbone, "window") is None:
+            raise ValueError("resize needs a backbone that says how large its window is")
         self.backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.resize = resize
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (B, K)."""
         require_images(images, stated(self.backbone, "channels"))
         side = stated(self.backbone, "window")
         if side is not None and tuple(images.shape[2:]) != (side, side):
-            raise ValueError(
-                f"images must have the plain CNN's {side}x{side} pixels; "
-                f"got {images.shape[2]}x{images.shape[3]}"
-            )
+            if not self.resize:
+                raise ValueError(
+                    f"images must have the plain CNN's {side}x{side} pixels; "
+                    f"got {images.shape[2]}x{images.shape[3]}"
+                )
+            images = resized(images, side)
         return logits_of(self.backbone, images)
 
     def explain(self, images: Tensor) -> Explanation:
@@ -53,7 +62,19 @@ class PlainNetwork(Network):
             return Explanation(self(images))
 
     def arguments(self) -> dict[str, Any]:
-        return {"backbone": self.backbone}
+        return {"backbone": self.backbone, **({"resize": True} if self.resize else {})}
+
+
+def resized(images: Tensor, side: int) -> Tensor:
+    """Images (B, C, H, W), or one (C, H, W), resized as a whole to `side` x `side` pixels, anti-aliased.
+
+    The aspect ratio is kept: the longer side fits, and beyond the shorter one the image's edges are repeated.
+    """
+    scale = max(images.shape[-2:]) / side
+    made = resample(
+        images if images.ndim == 4 else images[None], ScaleGrid.of(scale), (side, side), antialias=True
+    )[:, 0]
+    return made if images.ndim == 4 else made[0]
 
 
 def cnn(

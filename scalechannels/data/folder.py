@@ -1,6 +1,7 @@
 """A user's own images: one subfolder for each class, files of any size.
 
     photos/cat/1.png  photos/cat/2.jpg  photos/dog/holiday/3.webp   →   classes ("cat", "dog")
+    photos/train/cat/1.png  photos/val/cat/2.png  photos/test/…     →   the same, in given parts
 
 Every file is decoded once when the folder is read, so that a damaged one is known by name before any
 training starts. What is read of each file: see `pictures`.
@@ -11,10 +12,12 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -32,6 +35,13 @@ from scalechannels.data.image_set import require_one_of
 from scalechannels.data.pictures import Checked, CutColoursWarning, check_image, read
 
 Colour = Literal["auto", "grey", "rgb"]
+Part = Literal["train", "validation", "test"]
+PARTS: dict[str, Part] = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "validation"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
+"""The names of folders that are parts of the data and not classes."""
 
 SHOWN = 10  # of those that cannot be read, each with its reason
 
@@ -52,6 +62,7 @@ class ImageFolder:
     skipped: tuple[tuple[Path, str], ...] = ()  # unreadable files, and why
     sizes: tuple[tuple[int, int], ...] = ()  # height and width of each; empty where nothing was decoded
     max_pixels: int = MAX_PIXELS
+    given: tuple[Part, ...] = ()  # the part that each image's folder names; empty where folders are classes
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -62,11 +73,54 @@ class ImageFolder:
     def checksum(self) -> str:
         """16 hexadecimal digits over the names and contents of all files, not over where the folder is."""
         digest = hashlib.sha256()
-        for path in self.paths:
-            content = hashlib.sha256(path.read_bytes()).hexdigest()
+        for path, content in zip(self.paths, self.contents, strict=True):
             name = os.fsencode(path.relative_to(self.root).as_posix())  # which may not be UTF-8
             digest.update(name + f"\n{content}\n".encode())
         return digest.hexdigest()[:16]
+
+    @cached_property
+    def contents(self) -> tuple[str, ...]:
+        """The checksum of each file: copies of one file have the same."""
+        return tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in self.paths)
+
+    def parts(self, validation: float, test: float, seed: int = 0) -> Parts:
+        """Three disjoint folders: to train on, to choose by, and to report on, each with every class.
+
+        validation, test   the shares of each class that are held out, where no folder names these parts
+
+        Law: copies of one file are in one part; those of a training image in a given part are left out there.
+        Limit: a copy is a file with the same bytes.
+        """
+        asked: dict[Part, float] = {"test": test, "validation": validation}
+        held = [part for part in asked if part not in self.given]
+        part_of: dict[int, Part] = dict(enumerate(self.given))
+        generator = torch.Generator().manual_seed(seed)
+        for label, name in enumerate(self.classes):
+            copies: dict[str, list[int]] = defaultdict(list)
+            for index, own in enumerate(self.labels):
+                if own == label and part_of.get(index, "train") == "train":
+                    copies[self.contents[index]].append(index)
+            groups = list(copies.values())
+            if len(groups) <= len(held):
+                raise ValueError(
+                    f"class {name!r} has {len(groups)} {'image' if len(groups) == 1 else 'different images'} "
+                    f"to train on; each class needs at least {len(held) + 1}, one to train on"
+                    + "".join(f" and one for the {part} part" for part in held)
+                )
+            order = [groups[i] for i in torch.randperm(len(groups), generator=generator).tolist()]
+            for place, part in enumerate(held):
+                most = len(order) - (len(held) - place)  # what must remain for the others
+                taken = min(max(1, round(asked[part] * len(groups))), most)
+                part_of.update({index: part for group in order[:taken] for index in group})
+                order = order[taken:]
+            part_of.update({index: "train" for group in order for index in group})
+        known: set[str] = set()
+        found = []
+        for part in ("train", "validation", "test"):
+            mine = [i for i in range(len(self)) if part_of[i] == part and self.contents[i] not in known]
+            known |= {self.contents[i] for i in mine}
+            found.append(self._subset(mine))
+        return Parts(*found)
 
     def split(self, fraction: float, seed: int = 0) -> tuple[ImageFolder, ImageFolder]:
         """Two disjoint folders, the first with `fraction` of every class (rounded, one image or more)."""
@@ -91,7 +145,16 @@ class ImageFolder:
     def _subset(self, indices: Sequence[int]) -> ImageFolder:
         paths, labels = tuple(self.paths[i] for i in indices), tuple(self.labels[i] for i in indices)
         sizes = tuple(self.sizes[i] for i in indices) if self.sizes else ()
-        return replace(self, paths=paths, labels=labels, sizes=sizes)
+        given = tuple(self.given[i] for i in indices) if self.given else ()
+        return replace(self, paths=paths, labels=labels, sizes=sizes, given=given)
+
+
+class Parts(NamedTuple):
+    """Images to train on, to choose by, and to report on."""
+
+    learnt: ImageFolder
+    validation: ImageFolder
+    test: ImageFolder
 
 
 def image_folder(
@@ -117,28 +180,20 @@ def image_folder(
         raise NotADirectoryError(
             f"'{root}' is not a folder; give one with a subfolder of images for each class (--data FOLDER)"
         )
-    folders = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
-    if len(folders) < 2:
-        found = f"only {folders[0].name!r}" if folders else "images but no subfolders"
-        found = found if folders or find_images(root).images else "none"
-        raise ValueError(
-            f"'{root}' needs a subfolder of images for each of two or more classes; it has {found}"
-        )
-    for folder in folders:
-        if written(folder.name) != folder.name:
-            raise ValueError(
-                f"the name of the class '{written(folder.name)}' in '{root}' is not UTF-8, and a network "
-                "cannot be saved with it; rename that folder"
-            )
-
-    below = [find_images(folder) for folder in folders]
-    listed = [(path, label) for label, found in enumerate(below) for path in found.images]
+    folders = _class_folders(root)
+    classes = tuple(sorted({folder.name for folder, _ in folders}))
+    below = [find_images(folder) for folder, _ in folders]
+    listed = [
+        (path, classes.index(folder.name), part)
+        for (folder, part), found in zip(folders, below, strict=True)
+        for path in found.images
+    ]
     if decode:
         astray = find_images(root, deep=False)  # in no class, whatever they are
         warn_of_left_out(root, [*astray.images, *astray.left_out, *(p for f in below for p in f.left_out)])
     checked: dict[Path, Checked] = {}
     skipped: list[tuple[Path, str]] = []
-    for path, _ in listed if decode else ():
+    for path, *_ in listed if decode else ():
         try:
             checked[path] = check_image(path, max_pixels)
         except UnreadableImageError as error:
@@ -164,20 +219,59 @@ def image_folder(
             CutColoursWarning,
             stacklevel=2,
         )
-    used = [(path, label) for path, label in listed if not decode or path in checked]
-    paths, labels = tuple(path for path, _ in used), tuple(label for _, label in used)
-    if empty := [folder.name for label, folder in enumerate(folders) if label not in labels]:
+    used = [one for one in listed if not decode or one[0] in checked]
+    paths, labels = tuple(path for path, *_ in used), tuple(label for _, label, _ in used)
+    if empty := [name for label, name in enumerate(classes) if label not in labels]:
         raise ValueError(
             f"'{root}' holds no readable images of class {', '.join(map(repr, empty))}; accepted are "
             f"{', '.join(suffixes())}"
         )
     return ImageFolder(
         root,
-        tuple(folder.name for folder in folders),
+        classes,
         paths,
         labels,
         grey=all(found.grey for found in checked.values()) if colour == "auto" else colour == "grey",
         skipped=tuple(skipped),
         sizes=tuple((found.height, found.width) for found in checked.values()),
         max_pixels=max_pixels,
+        given=tuple(part for *_, part in used if part is not None),
     )
+
+
+def _class_folders(root: Path) -> list[tuple[Path, Part | None]]:
+    """The folder of each class, and the part that it belongs to where the folders above it name parts."""
+    folders = _subfolders(root)
+    in_parts = [(folder, PARTS.get(folder.name.lower())) for folder in folders]
+    # A class may be called "test": parts are folders of folders, and one of them is for training.
+    if all(part and _subfolders(folder) for folder, part in in_parts) and "train" in dict(in_parts).values():
+        named = [part for _, part in in_parts]
+        if len(set(named)) < len(named):
+            names = ", ".join(folder.name for folder in folders)
+            raise ValueError(
+                f"'{root}' has a part of the data twice, in the folders {names}; keep one of them"
+            )
+        found = [(inner, part) for folder, part in in_parts for inner in _subfolders(folder)]
+        trained = {folder.name for folder, part in found if part == "train"}
+        for folder, _ in found:
+            if folder.name not in trained:
+                raise ValueError(f"'{folder}' is a class that no folder has to train on; remove or add it")
+    else:
+        found, trained = [(folder, None) for folder in folders], {folder.name for folder in folders}
+    if len(trained) < 2:
+        told = f"only {next(iter(trained))!r}" if trained else "images but no subfolders"
+        told = told if trained or find_images(root).images else "none"
+        raise ValueError(
+            f"'{root}' needs a subfolder of images for each of two or more classes; it has {told}"
+        )
+    for folder, _ in found:
+        if written(folder.name) != folder.name:
+            raise ValueError(
+                f"the name of the class '{written(folder.name)}' in '{root}' is not UTF-8, and a network "
+                "cannot be saved with it; rename that folder"
+            )
+    return found
+
+
+def _subfolders(root: Path) -> list[Path]:
+    return sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))

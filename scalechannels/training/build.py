@@ -24,6 +24,8 @@ EIGHT_BLOCKS = 61
 """The pixels that the plain CNN of digits needs; for smaller images it has fewer blocks."""
 RESIDUAL_FEATURES = 32
 """Of the residual backbone's first convolution, at the width 1."""
+RESIZED_FEATURES = 32
+"""Of the first convolution of a plain CNN for resized images."""
 
 
 def require_network(network: NetworkConfig) -> None:
@@ -172,8 +174,11 @@ def _everywhere(
     )
 
 
-def _for_own_images(config: ResolvedRun, channels: int | None, classes: int) -> ScaleChannelNetwork:
+def _for_own_images(config: ResolvedRun, channels: int | None, classes: int) -> Network:
     """Scale channels, or beside them a plain CNN that costs as much. Windows are always anti-aliased.
+
+    A plain CNN for resized images has the window that they are resized to, and twice the features of a
+    channel's backbone.
 
     The plain CNN has one window, four times as wide as a channel's, at the resolution at which the channel of
     the training size sees an object. Its features are widened or narrowed until it needs as many
@@ -183,6 +188,11 @@ def _for_own_images(config: ResolvedRun, channels: int | None, classes: int) -> 
 
     network, window, grid = config.network, config.window, _grid(config.network)
     channels = channels or (1 if config.data.own.colour == "grey" else 3)
+    if config.data.resize is not None:
+        from scalechannels.plain import PlainNetwork
+
+        wider = sized_backbone(config.data.resize, channels, classes, RESIZED_FEATURES)
+        return PlainNetwork(wider, resize=True)
     backbone = sized_backbone(window, channels, classes)
     if network.name == "cnn":
         cost = len(grid) * multiplications(backbone)

@@ -193,7 +193,7 @@ def changes_images(config: ResolvedRun) -> bool:
     training, data = config.training, config.data.about
     plain = config.network.name in ("cnn", "swmax") and not data.of_user  # there it has a window
     plain = plain or config.network.is_module
-    whole = plain or config.network.look == "everywhere"
+    whole = plain or config.network.look == "everywhere" or config.data.resize is not None
     cropped = training.visible < 1 and (whole or data.filled)
     return training.flips or training.crops > 0 or cropped or (whole and training.detail < 1)
 

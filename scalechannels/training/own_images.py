@@ -9,19 +9,21 @@ import torch
 from torch import Tensor
 
 from scalechannels.data.folder import ImageFolder
-from scalechannels.data.frames import reduced, simulated
+from scalechannels.data.frames import reduced, rescaled, simulated
 from scalechannels.data.image_set import ImageSet, Scale, drawn_scales
 from scalechannels.data.sizes import OWN_SIZES
+from scalechannels.plain import resized
 from scalechannels.training.config import DataConfig
-from scalechannels.training.config.own_images import MEMORY, open_folder
+from scalechannels.training.config.own_images import MEMORY, in_parts, open_folder
 from scalechannels.training.config.sections import FIELD
 
 
 class FolderData:
-    """Own images: one share of each class to train on, the others at any simulated size.
+    """Own images in three parts: to train on, to choose by (validation) and to report on (test).
 
-    The images that are not trained on serve as validation and as test: a folder has no third part. No choice
-    is made by them here, so a first result on them is fair; a choice that you make by them is not.
+    Of a run of an earlier version the last two are one. Test images are at any simulated size: of crops, the
+    whole object in a frame that holds it; in frames, what the frame still shows of it. Where images are
+    resized, they are rescaled first and then resized, each by itself.
     """
 
     def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:
@@ -30,40 +32,65 @@ class FolderData:
         images = open_folder(config, decode=config.skip_corrupt)
         self.config, self.device, self.reduce, self.classes = config, device, own.reduce, images.classes
         self.field = math.ceil(FIELD * own.object_size / own.reduce)
-        self.learnt, self.kept = images.split(1 - own.validation, config.seed)
-        self.held: list[Tensor] | None = None
+        self.learnt, self.checked, self.kept = in_parts(images, config)
+        self.held: dict[str, list[Tensor]] = {}
         self.again: list[Tensor] | None = None  # the training images, where they are drawn more than once
+
+    def part(self, split: str) -> ImageFolder:
+        """The images that are held out for this split."""
+        return self.checked if split == "validation" else self.kept
 
     def training(self, draw: int = 0) -> ImageSet:
         """All images in the smallest frame that holds them, of at most four times the object's size."""
         images = self.again or self._read(self.learnt)
         if self.config.redraw:
             self.again = images
-        largest = max(1.0, *self.config.sizes)
-        side = min(self.field, max(math.ceil(largest * max(image.shape[1:])) for image in images))
         generator = torch.Generator().manual_seed(self.config.draw_seed(draw))
         draws = torch.rand(len(images), generator=generator, dtype=torch.float64)
         sizes = drawn_scales(self.config.scale, draws)
-        frames = [simulated(image, size, side) for image, size in zip(images, sizes.tolist(), strict=True)]
+        side = self._side(images, max(1.0, *self.config.sizes))
+        frames = [self._seen(image, size, side) for image, size in zip(images, sizes.tolist(), strict=True)]
         return ImageSet(torch.stack(frames), torch.tensor(self.learnt.labels), sizes).to(self.device)
 
     def testing(self, size: Scale, split: str) -> ImageSet:
-        """The images that are not trained on, at `size` times their own. Very many are thinned out."""
+        """The images of a held-out part, at `size` times their own. Very many are thinned out."""
         if isinstance(size, tuple):
             raise ValueError(f"own images are tested at single sizes, got the range {size}")
-        if self.held is None:
-            self.held = self._read(self.kept)
-        side = max(max(image.shape[1:]) for image in self.held)
-        largest = min(self.field, math.ceil(OWN_SIZES[-1] * side))
-        room = max(100, MEMORY // (4 * len(self.held[0]) * largest**2))
-        step = max(1, -(-len(self.held) // room))
-        side = min(self.field, math.ceil(max(1, size) * side))
-        frames = torch.stack([simulated(image, size, side) for image in self.held[::step]])
+        held, part = self.images(split), self.part(split)
+        largest = self._side(held, OWN_SIZES[-1])
+        room = max(100, MEMORY // (4 * len(held[0]) * largest**2))
+        step = max(1, -(-len(held) // room))
+        side = self._side(held, max(1, size))
+        frames = torch.stack([self._seen(image, size, side) for image in held[::step]])
         sizes = torch.full((len(frames),), size, dtype=torch.float64)
-        return ImageSet(frames, torch.tensor(self.kept.labels[::step]), sizes).to(self.device)
+        return ImageSet(frames, torch.tensor(part.labels[::step]), sizes).to(self.device)
+
+    def images(self, split: str) -> list[Tensor]:
+        """The images (C, H, W) of a held-out part as files show them, but reduced."""
+        if split not in self.held:
+            self.held[split] = self._read(self.part(split))
+        return self.held[split]
+
+    def _side(self, images: list[Tensor], largest: float) -> int:
+        """Of the frame that holds images up to so many times their size."""
+        if self.config.resize is not None:
+            return self.config.resize
+        longest = max(max(image.shape[1:]) for image in images)
+        return min(self.field, math.ceil(longest * (1 if self.config.images == "frames" else largest)))
+
+    def _seen(self, image: Tensor, size: float, side: int) -> Tensor:
+        """An image (C, side, side) at this size."""
+        if self.config.resize is not None:
+            return resized(rescaled(image, size), side)
+        if self.config.images == "frames":  # its own frame stays; beyond it, edges are repeated
+            height, width = image.shape[1:]
+            image, size = simulated(image, size, (height, width)), 1
+        return simulated(image, size, side)
 
     def _read(self, images: ImageFolder) -> list[Tensor]:
         limit = self.field  # what no frame holds need not be kept
+        if self.config.resize is not None or self.config.images == "frames":
+            limit = 2**20  # but these depend on the whole image
         read = []
         for index in range(len(images)):
             image = reduced(images[index][0], self.reduce)

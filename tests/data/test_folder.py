@@ -214,3 +214,57 @@ def test_reading_a_sound_folder_warns_of_nothing(photos: Path) -> None:
         warnings.simplefilter("error")
         images = image_folder(photos)
         assert [images[index][0].shape[0] for index in range(len(images))] == [3] * 17
+
+
+def test_three_parts_are_disjoint_complete_stratified_and_keep_copies_together(photos: Path) -> None:
+    images = image_folder(photos)  # cats of ten sizes, dogs that are copies of one another but for one
+    for path in (photos / "dog" / "deeper").iterdir():
+        path.unlink()
+    for index in range(12):  # each twice
+        save(photos / "dog" / f"{index}.png", Image.new("L", (16, 16), index // 2))
+    images = image_folder(photos)
+    parts = images.parts(0.2, 0.3, seed=1)
+    assert [part.labels.count(0) for part in parts] == [5, 2, 3]
+    assert sorted(path for part in parts for path in part.paths) == sorted(images.paths)
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        assert set(parts[one].contents).isdisjoint(parts[other].contents)
+    assert all(set(part.labels) == {0, 1} for part in parts)
+    assert images.parts(0.2, 0.3, seed=1) == parts
+    assert images.parts(0.2, 0.3, seed=2).test.paths != parts.test.paths
+
+
+def test_three_parts_name_a_class_with_too_few_images(tmp_path: Path) -> None:
+    for name in "ab":
+        for index in range(2):
+            save(tmp_path / name / f"{index}.png", Image.new("L", (4, 4), index))
+    with pytest.raises(ValueError, match=r"class 'a' has 2 different images to train on; .* at least 3, one"):
+        image_folder(tmp_path).parts(0.2, 0.2)
+
+
+def test_folders_of_parts(tmp_path: Path) -> None:
+    for part in ("Train", "validation"):
+        for name in ("cat", "dog"):
+            for index in range(4):
+                image = Image.new("L", (4, 4), 10 * index + (part == "Train") + 100 * (name == "cat"))
+                save(tmp_path / part / name / f"{index}.png", image)
+    images = image_folder(tmp_path)
+    assert images.classes == ("cat", "dog")
+    parts = images.parts(0.25, 0.25)
+    assert [len(part) for part in parts] == [6, 8, 2]  # the test part is taken from those to train on
+    assert all("validation" in path.parts for path in parts.validation.paths)
+    save(tmp_path / "val" / "cat" / "0.png", Image.new("L", (4, 4)))
+    with pytest.raises(
+        ValueError, match="has a part of the data twice, in the folders Train, val, validation"
+    ):
+        image_folder(tmp_path)
+    (tmp_path / "val").rename(tmp_path / "test")
+    save(tmp_path / "test" / "bird" / "0.png", Image.new("L", (4, 4)))
+    with pytest.raises(ValueError, match=r"test/bird' is a class that no folder has to train on"):
+        image_folder(tmp_path)
+
+
+def test_a_class_may_be_called_test(tmp_path: Path) -> None:
+    for name in ("test", "train"):
+        for index in range(3):
+            save(tmp_path / name / f"{index}.png", Image.new("L", (4, 4), index))
+    assert image_folder(tmp_path).classes == ("test", "train")

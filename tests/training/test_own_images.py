@@ -26,21 +26,21 @@ def test_large_images_are_reduced_alike_and_seen_in_larger_windows(tmp_path: Pat
     data = open_data(config.data)
     learnt = data.training()
     assert learnt.images.shape == (8, 3, 250, 250)  # the longest side of all, halved; nothing is resized
-    kept = data.testing(1.0, "validation")
-    assert len(kept) == 4
+    assert [len(data.testing(1.0, split)) for split in ("validation", "test")] == [2, 2]
     assert data.testing(4.0, "test").images.shape[2:] == (600, 600)  # four times the object
 
 
 def test_training_and_testing_are_disjoint_and_keep_the_scale(tmp_path: Path) -> None:
     write(tmp_path, [(20, 20), (31, 30), (60, 44), (28, 28)] * 3)
-    config = chosen(tmp_path, validation=0.5)
+    config = chosen(tmp_path, validation=0.25, test=0.25)
     data = open_data(config.data)
-    learnt, kept = data.training(), data.testing(1.0, "validation")
-    assert (len(learnt), len(kept)) == (12, 12)
+    learnt, checked, kept = data.training(), *(data.testing(1.0, split) for split in ("validation", "test"))
+    assert (len(learnt), len(checked), len(kept)) == (12, 6, 6)
     assert learnt.images.shape[-1] == 60
     for index, (image, _) in enumerate(data.learnt):
         assert torch.equal(learnt.images[index], framed(image, 60))
-    half = data.testing(0.5, "validation")
+    assert len({path for part in (data.learnt, data.checked, data.kept) for path in part.paths}) == 24
+    half = data.testing(0.5, "test")
     for index, (image, label) in enumerate(data.kept):
         assert torch.equal(half.images[index], simulated(image, 0.5, half.images.shape[-1]))
         assert (int(half.labels[index]), float(half.scales[index])) == (label, 0.5)
@@ -66,7 +66,7 @@ def test_training_at_other_sizes_rescales_as_testing_does(tmp_path: Path) -> Non
 
 def test_very_many_test_images_are_thinned_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, [(8, 8)] * 110)
-    config = chosen(tmp_path, validation=0.95)
+    config = chosen(tmp_path, validation=0.01, test=0.95)
     monkeypatch.setattr(own_images, "MEMORY", 2**20)
     kept = open_data(config.data).testing(4.0, "test")
     assert 0 < len(kept) < 209
@@ -122,7 +122,7 @@ def test_unreadable_files_are_refused_or_left_out_as_asked(tmp_path: Path) -> No
     with pytest.warns(UserWarning, match=r"text\.png"):
         config = chosen(tmp_path, skip_corrupt=True)
     with pytest.warns(UserWarning, match=r"text\.png"):
-        assert len(open_data(config.data).training()) == 6
+        assert len(open_data(config.data).training()) == 4
 
 
 @pytest.mark.parametrize("name", ["fovlse", "cnn"])
@@ -165,7 +165,7 @@ def test_a_1x1_image_among_others_is_one_colour(tmp_path: Path) -> None:
 def test_what_is_learnt_at_one_size_is_recognised_at_another(tmp_path: Path) -> None:
     """The way of values, labels and scales from files to logits is whole: bars that lie, bars that stand."""
     generator = torch.Generator().manual_seed(0)
-    for index in range(40):
+    for index in range(60):
         image = torch.rand(28, 28, generator=generator) * 60
         place = 8 + int(torch.randint(12, (), generator=generator))
         image[place : place + 3, 4:24] = 220

@@ -22,7 +22,7 @@ _hints = cache(get_type_hints)
 RETIRED = {"training": {"phases": 1, "beyond": 0}}
 """Options that are gone, with the values at which they did nothing: old files have them."""
 LAST_WITH_RETIRED = "19eb71c"
-UNPREFIXED = ("pixel_size", "deploy_pixel_sizes", "skip_corrupt", "max_pixels")
+UNPREFIXED = ("range", "pixel_size", "deploy_pixel_sizes", "skip_corrupt", "max_pixels")
 """Options of [data] for your own images, which the command line has without the prefix."""
 WORDS = {
     int: "a whole number",

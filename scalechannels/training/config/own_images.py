@@ -1,18 +1,19 @@
 """Own images as a run: what a configuration leaves open is chosen from the images themselves.
 
-object size   the median of the images' longer sides: an object is taken to fill its image
+images        crops where objects fill their images or do not stand out, else frames, see `data/survey.py`
+object size   of crops the median of their longer sides, in frames that of what stands out
 window        28 pixels, the paper's, for objects of less than 48; else 56
 reduction     none below 112 pixels (four times the pixels of the window that sees the whole object at 56);
               above, the whole factor that leaves 112 to 224, and more where memory would not suffice
-channels      for objects from 1/4 to 4 times their size, or for the pixel sizes that are given, and two
-              more below and above; the training size is one of them
+channels      for objects from 1/4 to 4 times their size, or for the range or pixel sizes that are given, and
+              two more below and above; the training size is one of them
+parts         a fifth of each class to choose by and a fifth to report on, or as the folders say
 epochs        as many as make some hundred steps, however few the images
 """
 
 from __future__ import annotations
 
 import math
-import statistics
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,8 +24,9 @@ from scalechannels.training.config.sections import FIELD, DataConfig, NetworkCon
 
 if TYPE_CHECKING:
     from scalechannels.data.folder import ImageFolder
+    from scalechannels.data.survey import Survey
 
-VALIDATION = 0.25
+VALIDATION = TEST = 0.2
 STEPS = 600
 MOST_EPOCHS = 100
 SMALLEST_OBJECT = 8  # pixels
@@ -55,9 +57,15 @@ def open_folder(data: DataConfig, decode: bool = True) -> ImageFolder:
 
 
 def chosen_from_images(
-    data: DataConfig, network: NetworkConfig, training: TrainingConfig
+    data: DataConfig,
+    network: NetworkConfig,
+    training: TrainingConfig,
+    looked: tuple[ImageFolder, Survey] | None = None,
 ) -> tuple[DataConfig, NetworkConfig, TrainingConfig]:
-    """The options with everything chosen; where nothing is open, the images are not read."""
+    """The options with everything chosen; where nothing is open, the images are not read.
+
+    looked     the folder and what was seen of it, where somebody has looked at it before
+    """
     settled = (
         *(data.checksum, data.colour, data.validation, data.object_size, data.reduce),
         *(network.window, network.low, network.high, training.epochs, training.batch),
@@ -66,10 +74,12 @@ def chosen_from_images(
         _grid(data, network, data.own.object_pixels, network.window or 0)
         return data, network, training
     from scalechannels.backbones.sized import sized_backbone
+    from scalechannels.data.survey import survey
 
-    images = open_folder(data)
-    side = float(statistics.median(max(size) for size in images.sizes))
-    object_size = data.object_size or side
+    images, seen = looked or (opened := open_folder(data), survey(opened))
+    side = seen.sides[1]
+    kind = data.images or ("crops" if data.resize or data.checksum else seen.images)
+    object_size = data.object_size or (side if kind == "crops" else seen.extent * side)
     window = network.window or (28 if object_size < 48 else 56)
     sized_backbone(window, 1, 2)  # a window that is too small is an error before any work
     reduce = data.reduce or _reduction(object_size, images, max(1.0, *data.sizes))
@@ -83,8 +93,10 @@ def chosen_from_images(
         )
     grid = _grid(data, network, object_size / reduce, window)
     low, high = network.low or grid.minimum, network.high or grid.maximum
-    validation = data.validation or VALIDATION
-    count = len(images.split(1 - validation, data.seed)[0])
+    # A run of an earlier version has two parts, and says how large its second one is.
+    test = data.test if data.checksum else data.test or TEST
+    data = replace(data, validation=data.validation or VALIDATION, test=test)
+    count = len(in_parts(images, data)[0])
     batch = training.batch or min(16, count)
     epochs = training.epochs or min(max(math.ceil(STEPS * batch / count), 20), MOST_EPOCHS)
     return (
@@ -93,17 +105,31 @@ def chosen_from_images(
             folder=str(images.root.resolve()),
             checksum=images.checksum(),
             colour="grey" if images.grey else "rgb",
-            validation=validation,
             object_size=object_size,
             reduce=reduce,
+            images=data.images if data.checksum else kind,
         ),
-        replace(network, window=window, low=low, high=high),
+        replace(network, window=window, low=low, high=high, antialias=True),
         replace(training, epochs=epochs, batch=batch),
     )
 
 
+def in_parts(images: ImageFolder, data: DataConfig) -> tuple[ImageFolder, ImageFolder, ImageFolder]:
+    """The images to train on, to choose by and to report on.
+
+    The runs of earlier versions have two parts: the second is for both.
+    """
+    assert data.validation is not None
+    if data.test is None:
+        learnt, kept = images.split(1 - data.validation, data.seed)
+        return learnt, kept, kept
+    return images.parts(data.validation, data.test, data.seed)
+
+
 def factors(data: DataConfig) -> tuple[float, float]:
     """How much smaller and larger than in training the objects will be."""
+    if data.range is not None:
+        return data.range[0], data.range[1]
     if data.pixel_size is None or data.deploy_pixel_sizes is None:
         return OWN_SIZES[0], OWN_SIZES[-1]
     # A pixel that measures less makes the object larger.
@@ -125,11 +151,12 @@ def _grid(data: DataConfig, network: NetworkConfig, object_pixels: float, window
     size = object_pixels / window * window  # rounded as the scale of the training size is
     low, high = factors(data)
     grid = ScaleGrid.from_sizes(size, (low * size, high * size), window=window, ratio=network.ratio)
+    said = "--pixel-size and --deploy-pixel-sizes" if data.range is None else "--range"
     for name, given, found in (("low", network.low, grid.minimum), ("high", network.high, grid.maximum)):
-        known = data.pixel_size is not None and given is not None
+        known = (data.pixel_size is not None or data.range is not None) and given is not None
         if known and not math.isclose(given or 0, found, rel_tol=1e-6):
             raise ValueError(
-                f"--pixel-size and --deploy-pixel-sizes already set the channels, {grid.minimum:.3g} to "
+                f"{said} already set the channels, {grid.minimum:.3g} to "
                 f"{grid.maximum:.3g}; got network.{name} {given:g} as well: give only one of them"
             )
     return grid

@@ -156,16 +156,21 @@ class RunConfig:
             unfit = name == "swmax" or network.is_module
             refuse(unfit, f"your own images need a foveated network or cnn; got network.name {name}")
             refuse(single, "network.pretrained does not apply to your own images; remove it")
-            refuse(
-                bool(network.antialias),
-                "windows of your own images are always anti-aliased; remove the option",
-            )
+            resized = data.resize is not None
+            refuse(resized and name != "cnn", f"data.resize needs network.name cnn; got {name}")
+            if resized:
+                side = data.resize or 0
+                refuse(not 11 <= side <= 256, f"data.resize must be from 11 to 256 pixels; got {side}")
             refuse(network.width > 1, "network.width does not apply to your own images; remove it")
             averaged = network.average_scales
             refuse(averaged, "network.average_scales does not apply to your own images; remove it")
         else:
             given = network.window is not None
             refuse(given, "network.window is only for your own images; remove it")
+            refuse(
+                bool(network.antialias) and name in ("swmax", "cnn"),
+                f"network.antialias works only with foveated networks; got {name}",
+            )
         refuse(
             network.average_scales and len(data.sizes) > 1,
             "network.average_scales is for a network that is trained on one size",

@@ -31,6 +31,7 @@ from scalechannels.training.config.options import (
 
 DataName = Literal["strokes", "mnist", "fashion", "mnist-scale", "cifar10", "folder"]
 ImageColour = Literal["grey", "rgb"]
+Images = Literal["crops", "frames"]
 NetworkName = str
 """A name in `pooling.POOLS`, swmax, cnn, one of `RIVALS` or a module of your own. `build` checks it:
 configurations are read without torch."""
@@ -47,6 +48,7 @@ Precision = Literal["float32", "bfloat16"]
 OF_OWN_IMAGES = (
     *("checksum", "colour", "validation", "object_size", "reduce"),
     *("pixel_size", "deploy_pixel_sizes", "skip_corrupt", "max_pixels"),
+    *("test", "images", "resize", "range"),
 )
 OF_SWMAX = ("margin", "centred", "drop_features")
 OF_OUR_NETWORKS = (
@@ -217,9 +219,21 @@ class DataConfig:
     colour: ImageColour | None = None
     """Your own images: grey or RGB. Default: RGB unless every image is grey."""
     validation: float | None = None
-    """Your own images: the share of each class held out for validation. Default: 1/4."""
+    """Your own images: the share of each class held out to choose by. Default: 1/5, or as folders say."""
+    test: float | None = None
+    """Your own images: the share of each class held out for the report. Default: 1/5, or as folders say."""
+    images: Images | None = None
+    """Your own images: crops of the object, later ones too; or frames that stay, in which objects are smaller
+    or larger. Default: frames if objects stand out and fill less than 3/5 of the longer side."""
+    resize: Count | None = None
+    """Your own images, with network.name cnn: resize each image to this many pixels a side, and keep its
+    aspect ratio. It removes the size of objects; for crops alone. Default: off."""
+    range: tuple[Positive, ...] | None = None
+    """Your own images: the sizes that objects will have, from low to high, where 1 is their size in these
+    images. Default: 0.25 4; or as --deploy-pixel-sizes say."""
     object_size: Positive | None = None
-    """Your own images: the objects' size in pixels. Default: the median of the images' longer sides."""
+    """Your own images: the objects' size in pixels. Default: the median of the images' longer sides; in
+    frames, of what stands out in them."""
     reduce: Count | None = None
     """Your own images: shrink each image by this whole factor first. Default: the smallest that makes objects
     smaller than 224 pixels."""
@@ -298,7 +312,7 @@ class DataConfig:
             refuse(given, f"{said} is only for your own images, not for {name}: add --data FOLDER")
 
     def _check_own_images(self) -> None:
-        share, deployed = self.validation, self.deploy_pixel_sizes
+        deployed = self.deploy_pixel_sizes
         refuse(
             not self.folder,
             "your own images need --data FOLDER, with a subfolder for each class",
@@ -306,8 +320,26 @@ class DataConfig:
         require_utf8(self.folder or "")  # it is written to the run's config.toml
         refuse(self.samples is not None, "data.samples does not apply to your own images; remove it")
         refuse(self.hold_out, "data.hold_out works only with cifar10; data.validation splits your images")
-        between = share is None or 0 < share < 1
-        refuse(not between, f"data.validation must be a share between 0 and 1; got {share}")
+        for name in ("validation", "test"):
+            share = getattr(self, name)
+            between = share is None or 0 < share < 1
+            refuse(not between, f"data.{name} must be a share between 0 and 1; got {share}")
+        held = (self.validation or 0) + (self.test or 0)
+        refuse(held >= 1, f"data.validation and data.test leave nothing to train on; got {held:g} together")
+        reach = self.range
+        refuse(
+            reach is not None and not (len(reach) == 2 and 1 / FARTHEST <= reach[0] <= reach[1] <= FARTHEST),
+            f"--range must be two sizes from low to high, {1 / FARTHEST:g} to {FARTHEST}; got "
+            f"{' '.join(f'{size:g}' for size in reach or ())}",
+        )
+        refuse(
+            reach is not None and deployed is not None,
+            "--range and --deploy-pixel-sizes both say how large objects will be; give one of them",
+        )
+        refuse(
+            self.resize is not None and self.images == "frames",
+            "data.resize is for crops: resizing frames leaves small objects small",
+        )
         alone = "--pixel-size" if deployed is None else "--deploy-pixel-sizes"
         refuse(
             (self.pixel_size is None) != (deployed is None),
@@ -372,7 +404,7 @@ class NetworkConfig:
     """The ratio between neighbouring scales."""
     antialias: bool | None = field(default=None, metadata={"unnamed": False})
     """Average the pixels that bilinear interpolation would skip in coarse channels. Default: see --recipe;
-    paper: off."""
+    paper: off; your own images: always on."""
     blur: Positive | None = None
     """Blur the windows so that all channels are equally blurred. The number is the variance of that blur, in
     squared pixels of the window. Default: off."""
@@ -419,11 +451,8 @@ class NetworkConfig:
         name, sliding = self.name, self.name == "swmax"
         if self.is_module:
             self._check_module()
-        windows = bool(self.antialias) or self.blur is not None
-        refuse(
-            windows and name in ("swmax", "cnn"),
-            f"network.antialias and network.blur work only with foveated networks; got {name}",
-        )
+        blurred = self.blur is not None and name in ("swmax", "cnn")
+        refuse(blurred, f"network.blur works only with foveated networks; got {name}")
         refuse(
             self.shifts > 0 and name in ("swmax", "cnn"),
             f"network.shifts must be 0 for fovconc, swmax and cnn; got {self.shifts}",

@@ -23,22 +23,23 @@ from scalechannels.training.datasets import open_data
 def test_small_grey_images_get_the_papers_network(tmp_path: Path) -> None:
     config = chosen(write(tmp_path, [(28, 20)] * 8))
     data, network, training = config.data, config.network, config.training
-    assert (data.colour, data.object_size, data.reduce, data.validation) == ("grey", 28, 1, 0.25)
+    assert (data.colour, data.object_size, data.reduce) == ("grey", 28, 1)
+    assert (data.images, data.validation, data.test) == ("crops", 0.2, 0.2)
     assert network.window == 28
     grid = ScaleGrid(network.low, network.high, ratio=network.ratio)
     assert len(grid) == 21  # from 1/4 to 4, and two more on both sides
     assert min(abs(scale - 1) for scale in grid) < 1e-12
-    assert (training.batch, training.schedule, training.period) == (12, "cosine", training.epochs)
+    assert (training.batch, training.schedule, training.period) == (8, "cosine", training.epochs)
     made = build_network(config, None, 10)
     assert sum(parameter.numel() for parameter in made.parameters()) == 68_870
-    assert made.foveate.antialias
+    assert made.foveate.antialias is network.antialias is True  # the file says what the network has
     assert config.resolve("cuda") == config  # nothing is open any more
 
 
 def test_too_many_pixels_are_reduced_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, [(100, 100)] * 2)
+    write(tmp_path, [(100, 100)] * 3)
     assert chosen(tmp_path).data.reduce == 1
-    monkeypatch.setattr(own_images, "MEMORY", 4 * 4 * 50**2)
+    monkeypatch.setattr(own_images, "MEMORY", 6 * 4 * 50**2)
     assert chosen(tmp_path).data.reduce == 2
 
 
@@ -49,7 +50,7 @@ def test_options_win_over_what_would_be_chosen(tmp_path: Path) -> None:
     given = {name: value for name, value in dataclasses.asdict(network).items() if value is not None}
     assert dataclasses.asdict(config.network).items() >= given.items()
     assert (config.data.colour, config.data.validation, config.data.object_size) == ("rgb", 0.5, 64)
-    assert len(open_data(config.data).training()) == 4
+    assert len(open_data(config.data).training()) == 2
     assert chosen(tmp_path).data.colour == "grey"
 
 
@@ -146,7 +147,18 @@ def test_fovconc_on_own_images_keeps_the_name_and_the_weights_of_the_first_editi
         ({"pixel_size": 0.5, "deploy_pixel_sizes": (-1.0,)}, {}, "must be a positive number"),
         ({"object_size": 3.0}, {}, "objects of 3 pixels in images of 28 leave 3 pixels"),
         ({}, {"name": "swmax"}, r"a foveated network or cnn; got network\.name swmax"),
-        ({}, {"antialias": True}, "always anti-aliased"),
+        ({"test": 0.5, "validation": 0.5}, {}, r"leave nothing to train on; got 1 together"),
+        ({"range": (2.0, 1.0)}, {}, r"--range must be two sizes from low to high, 0\.001 to 1000; got 2 1"),
+        ({"range": (1.0,)}, {}, "--range must be two sizes"),
+        (
+            {"range": (0.5, 2.0), "pixel_size": 1.0, "deploy_pixel_sizes": (1.0,)},
+            {},
+            "--range and --deploy-pixel-sizes both say",
+        ),
+        ({"range": (0.5, 2.0)}, {"low": 0.1}, "--range already set the channels"),
+        ({"resize": 28}, {}, r"data\.resize needs network\.name cnn; got fovlse"),
+        ({"resize": 28, "images": "frames"}, {"name": "cnn"}, r"data\.resize is for crops"),
+        ({"resize": 5}, {"name": "cnn"}, r"data\.resize must be from 11 to 256 pixels; got 5"),
         ({}, {"width": 2}, r"network\.width does not apply to your own images; remove it"),
         (
             {},

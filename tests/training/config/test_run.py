@@ -126,7 +126,10 @@ def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
         (lambda: NetworkConfig(low=0), r"network\.low must be a positive"),
         (lambda: NetworkConfig(ratio=1), r"network\.ratio must be above 1"),
         (lambda: NetworkConfig(blur=0), r"network\.blur must be a positive"),
-        (lambda: NetworkConfig("cnn", antialias=True), "only with foveated networks; got cnn"),
+        (
+            lambda: RunConfig(network=NetworkConfig("cnn", antialias=True)).resolve(),
+            "only with foveated networks; got cnn",
+        ),
         (lambda: TrainingConfig(epochs=0), r"training\.epochs must be at least 1"),
         (lambda: TrainingConfig(batch=-16), r"training\.batch must be at least 1"),
         (lambda: TrainingConfig(rate=math.nan), r"training\.rate must be a positive"),
