@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -28,9 +27,9 @@ def evaluate(
         Path | None,
         Parameter(
             name="--data",
-            help="For a run on your own images: the folder that holds them now, if you moved it. Only the "
-            "images held out from training are tested. For other labelled images, run predict and compare "
-            "its classes with your labels.",
+            help="A folder of labelled images, with a subfolder for each class: all are tested as they are, "
+            "or at --sizes. If it holds the images of the run itself, which may have moved, only those held "
+            "out from training are tested.",
         ),
     ] = None,
     out: Annotated[
@@ -47,15 +46,17 @@ def evaluate(
     - the confusion matrix (rows are the true classes)
     - the selection: how much each scale channel contributes to the winning class, on average
     - the errors: which images were misclassified (read by scalechannels.training.errors.unpack_errors)
+    - for labelled images of yours also the balanced accuracy, and the expected calibration error
 
-    Example: scalechannels evaluate runs/NAME --sizes 0.5 1 2 4 8 --split validation --out result.json
+    For example:
+
+    - scalechannels evaluate runs/NAME --sizes 0.5 1 2 4 8 --split validation --out result.json
+    - scalechannels evaluate runs/NAME --data new-photos
     """
     import torch
 
     from scalechannels.files import require_writable, write_text
     from scalechannels.saving.saved_network import RUN, SavedNetwork, require_free
-    from scalechannels.training.datasets import open_data
-    from scalechannels.training.evaluate import evaluation
     from scalechannels.training.runs import environment
 
     if out is not None:
@@ -67,6 +68,63 @@ def evaluate(
         raise ValueError(f"'{folder}' is a detector; its report.html says how good it is")
     if saved.background is not None:
         raise ValueError(f"'{folder}' is a detector, not a classifier; test it with scalechannels detect")
+    if images is not None and data is not None:
+        raise ValueError(f"--data FOLDER cannot be combined with --data.name {data}; remove one of them")
+    if images is not None and not holds_the_runs_images(saved.folder / RUN, images):
+        found = labelled_images(saved, images, on, sizes)
+    else:
+        found = images_of_the_data(saved, folder, images, data, on, root, split, sizes)
+    result = {"network": str(saved.folder), **found, "environment": environment(on)}
+    print(table(result))
+    if out is not None:
+        write_text(out, json.dumps(result, indent=1) + "\n")
+        print(out)
+
+
+def holds_the_runs_images(config: Path, images: Path) -> bool:
+    """Whether a folder has the images that a run was trained and tested on, wherever they were then."""
+    from scalechannels.data.folder import image_folder
+
+    if not config.exists():
+        return False
+    own = RunConfig.from_toml(config).data
+    if own.checksum is None:
+        return False
+    return image_folder(images, colour=own.colour or "rgb", decode=False).checksum() == own.checksum
+
+
+def labelled_images(saved: Any, images: Path, on: Any, sizes: tuple[float, ...] | None) -> dict[str, Any]:
+    """The result on labelled images that have nothing to do with the run."""
+    from scalechannels.report.labelled import labelled
+    from scalechannels.saving.saved_network import RUN
+
+    path = saved.folder / RUN
+    kind = RunConfig.from_toml(path).data.images if path.exists() else None
+    evaluation = labelled(saved, images, on, sizes or (1.0,), kind or "crops")
+    return {
+        "data": str(images),
+        "trained": None if saved.sizes is None else list(saved.sizes),
+        "classes": saved.names or [str(index) for index in range(len(evaluation["sizes"][0]["per_class"]))],
+        "channels": list(getattr(saved.network, "grid", ())) or None,
+        "evaluation": evaluation,
+    }
+
+
+def images_of_the_data(
+    saved: Any,
+    folder: Path,
+    images: Path | None,
+    data: Any,
+    on: Any,
+    root: Path | None,
+    split: Any,
+    sizes: tuple[float, ...] | None,
+) -> dict[str, Any]:
+    """The result on the data of the run, or on that of this name."""
+    from scalechannels.saving.saved_network import RUN
+    from scalechannels.training.datasets import open_data
+    from scalechannels.training.evaluate import evaluation
+
     if saved.sizes is not None:
         run = RunConfig.from_toml(saved.folder / RUN)
     elif data is not None:
@@ -76,31 +134,18 @@ def evaluate(
     used = run.data if data in (None, run.data.name) else DataConfig(name=data, seed=run.data.seed)
     used = replace(used, hold_out=used.hold_out or ("hold_out" in used.about.takes and split == "validation"))
     if images is not None:
-        moved = replace(used, folder=str(images), checksum=None)
-        used = replace(run, data=moved).resolve().data
-        if used.checksum != run.data.checksum:
-            warnings.warn(
-                f"'{images}' does not hold the images of this run. Only a share of {used.validation:g} of "
-                "them is tested, and some of these may have been trained on",
-                stacklevel=1,
-            )
+        used = replace(used, folder=str(images))
     source = open_data(used, on, root)
     if saved.names not in (None, list(source.classes)):
         known, given = (", ".join(names) for names in (saved.names, source.classes))
         raise ValueError(f"the network knows the classes {known}, but the data have {given}")
-    result = {
-        "network": str(saved.folder),
+    return {
         "data": used.name,
         "trained": None if saved.sizes is None else list(saved.sizes),
         "classes": list(source.classes),
         "channels": list(getattr(saved.network, "grid", ())) or None,
-        "environment": environment(on),
         "evaluation": evaluation(saved.folder.name, saved.network.to(on), source, on, split, sizes),
     }
-    print(table(result))
-    if out is not None:
-        write_text(out, json.dumps(result, indent=1) + "\n")
-        print(out)
 
 
 def table(result: dict[str, Any]) -> str:
@@ -120,7 +165,15 @@ def table(result: dict[str, Any]) -> str:
             strongest = max(range(len(entry["selection"])), key=entry["selection"].__getitem__)
             line += f"σ = {size_name(result['channels'][strongest])}"
         lines.append(line.rstrip())
-    images = result["evaluation"]["sizes"][0]["images"]
+    first = result["evaluation"]["sizes"][0]
+    images = first["images"]
+    if "balanced" in first:
+        lines += [
+            f"\n{images:,} labelled images of each size: {result['data']}",
+            f"at size {size_name(first['size'])}: balanced accuracy {first['balanced']:.1f} ± "
+            f"{first['margin']:.1f} %, probabilities off by {first['calibration']:.1f} points on average",
+        ]
+        return "\n".join(lines)
     if result["data"] == "folder":
         return "\n".join([*lines, f"\n{images:,} held-out images of each size"])
     lines.append(f"\n{images:,} images of each size: {result['data']}, {result['evaluation']['split']} split")

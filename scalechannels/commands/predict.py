@@ -242,7 +242,7 @@ def predict_batch(saved: SavedNetwork, batch: list[Taken]) -> list[tuple[Path, P
     if wrong.any():
         raise ValueError(f"'{named_by[int(wrong.int().argmax())]}': the network's answer is not finite")
     shares = said.contributions  # (B, S), or None without channels
-    probabilities, labels = said.logits.softmax(1).max(1)
+    probabilities, labels = (said.logits / saved.temperature).softmax(1).max(1)
     predictions = []
     for index, (path, size) in enumerate(files):
         label = int(labels[index])

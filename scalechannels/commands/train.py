@@ -47,7 +47,16 @@ def config_file(app: App, commands: tuple[str, ...], arguments: Any) -> None:
                 argument.tokens.append(Token(source=files[0], **as_typed))
 
 
-train = App(name="train", config=(own_images, config_file))
+def alone(app: App, commands: tuple[str, ...], arguments: Any) -> None:
+    """Who names a network, on the command line or in a file, wants this one and no other candidates."""
+    named = {argument.name: argument for argument in arguments}
+    if named["--network.name"].tokens or named["--network.look"].tokens:
+        compare = named["--compare"]
+        if not compare.tokens:
+            compare.tokens.append(Token(keyword="--no-compare", implicit_value=False))
+
+
+train = App(name="train", config=(own_images, config_file, alone))
 
 
 @train.default
@@ -58,16 +67,20 @@ def train_network(
         Parameter(help="A TOML file with the tables [data], [network] and [training]; options override it."),
     ] = None,
     data: Annotated[DataConfig | None, Parameter(name="--data", name_transform=option_name)] = None,
-    compare: Annotated[
-        bool, Parameter(help="Own images: also train a plain CNN of equal cost, for the report.")
-    ] = True,
-    size_range: Annotated[
-        tuple[float, float],
+    budget: Annotated[
+        str | None,
         Parameter(
-            name="--range",
-            help="Labelled boxes: how much smaller and larger than in your images objects will be.",
+            help="Your own images: how long to train all candidates together, such as 90s, 10m or 1h. It "
+            "becomes epochs before the training begins. Default: 6m."
         ),
-    ] = (0.25, 4.0),
+    ] = None,
+    compare: Annotated[
+        bool,
+        Parameter(
+            help="Your own images: train all candidates and keep the best one. With --no-compare, or with "
+            "--network.name, only that network is trained."
+        ),
+    ] = True,
     negatives: Annotated[
         Path | None,
         Parameter(help="Labelled boxes: a folder of more images, all without objects.", validator=FOLDER),
@@ -110,9 +123,10 @@ def train_network(
     after the last complete epoch. A finished run is not trained again, and is tested again only if you give
     another --split or other --sizes.
 
-    For your own images (--data FOLDER), the network, its channels and the recipe are chosen to suit the
-    images. A plain CNN of equal cost is trained as well, and a report shows the accuracy of both networks at
-    many simulated sizes.
+    For your own images (--data FOLDER), the folder is looked at first. Then several candidates are trained
+    within a budget of time: a plain CNN on resized crops, a plain CNN on rescaled images, and scale channels
+    at the centre and everywhere. The best one on validation images is kept, calibrated, and a report shows
+    all of them on test images: at other sizes, off the centre and in other surroundings.
 
     For labelled boxes (--data boxes.json: a COCO .json, a .csv, or a folder of Pascal VOC .xml or YOLO .txt
     files), a detector is trained for objects of many sizes; of the other options, --range, --negatives,
@@ -121,6 +135,7 @@ def train_network(
     For example:
 
     - scalechannels train --data photos
+    - scalechannels train --data photos --range 0.5 2 --budget 20m
     - scalechannels train --data boxes.json --range 0.25 4
     - scalechannels train --data cells --pixel-size 0.5 --deploy-pixel-sizes 0.25 2.0
     - scalechannels train --data.name mnist --data.sizes 2 --network.name fovavg
@@ -135,28 +150,28 @@ def train_network(
         from scalechannels.report.boxes_run import train_on_boxes
 
         seed = training.seed if training else TrainingConfig().seed
-        apply = {name: getattr(data, name) for name in ("name", "folder", "skip_corrupt", "max_pixels")}
-        if (data, network or NetworkConfig(), training or TrainingConfig(seed=seed)) != (
-            *(DataConfig(**apply), NetworkConfig(), TrainingConfig(seed=seed)),
-        ):
+        apply = {name: getattr(data, name) for name in ("name", "folder", "range", "skip_corrupt", "max_pixels")}
+        plain = DataConfig(**apply), NetworkConfig(), TrainingConfig(seed=seed)
+        if budget or (data, network or NetworkConfig(), training or TrainingConfig(seed=seed)) != plain:
             raise ValueError(
                 "labelled boxes take none of these options but --training.seed; see train --help"
             )
         require_writable_folder(out)
+        low, high = data.range or (0.25, 4.0)
         train_on_boxes(
             Path(data.folder),
             out,
             require_device(device),
-            low=size_range[0],
-            high=size_range[1],
+            low=low,
+            high=high,
             seed=seed,
             negatives=negatives,
             skip=data.skip_corrupt,
             max_pixels=data.max_pixels,
         )
         return
-    if negatives is not None or size_range != (0.25, 4.0):
-        raise ValueError("--range and --negatives are for labelled boxes: give them as --data boxes.json")
+    if negatives is not None:
+        raise ValueError("--negatives is for labelled boxes: give them as --data boxes.json")
     wanted = RunConfig(data or DataConfig(), network or NetworkConfig(), training or TrainingConfig())
     if recipe == "recommended":
         wanted = recommended(wanted, augment=not stream)
@@ -165,9 +180,12 @@ def train_network(
         require_writable_folder(out)
     options: dict[str, Any] = {"sizes": sizes, "log": log, "stream": stream, "compiled": compiled}
     if wanted.data.about.of_user:
-        from scalechannels.report.own_images_run import train_own_images
+        from scalechannels.report.own_images_run import Asked, train_own_images
 
-        train_own_images(wanted, out, place, compare=compare, **options)
+        del options["sizes"]
+        train_own_images(wanted, Asked(out, place, compare, budget, sizes, {"root": root, **options}))
+    elif budget is not None:
+        raise ValueError("--budget is only for your own images; give --training.epochs")
     else:
         train_run(wanted, out, place, split=split, root=root, **options)
 

@@ -1,13 +1,14 @@
-"""Two pictures: accuracy against size, and which scale channel decides at which size."""
+"""Pictures of results: accuracy against size or offset, and which scale channel decides at which size."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from scalechannels.report.theme import COLOURS, FIRST, INK, LINE, SOFT, blank, cells, size_axis
+from scalechannels.report.theme import COLOURS, FIRST, INK, LINE, SOFT, bare, blank, cells, named, size_axis
 
 
 def accuracy_curves(
@@ -55,6 +56,60 @@ def accuracy_curves(
                 y, va = min(values[last:]) - 3, "top"
         heights.append(y)
         axes.text(x, y, name, color=colour, fontsize=11.5, fontweight="bold", ha="center", va=va)
+    if title:
+        axes.set_title(title, color=INK, fontsize=13, fontweight="bold", loc="left", pad=12)
+    return figure
+
+
+class Point(NamedTuple):
+    """One value of a curve, in per cent, and by how much it is uncertain on either side."""
+
+    place: float
+    value: float
+    margin: float
+
+
+def candidate_curves(
+    curves: Mapping[str, Sequence[Point]],
+    colours: Mapping[str, str],
+    across: str,
+    *,
+    guessing: float,
+    sizes: bool = True,
+    bold: str | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Accuracy curves of several candidates with bands of uncertainty and a legend.
+
+    sizes      the places are sizes, on a logarithmic axis, where 1 is marked; else they are named as they are
+    bold       the curve that stands out
+    """
+    figure = blank(7.2, 4.4)
+    axes = figure.subplots()
+    places = sorted({point.place for points in curves.values() for point in points})
+    if sizes:
+        size_axis(axes, places, across, "accuracy")
+        axes.axvline(1, color=SOFT, linewidth=6, alpha=0.18)
+    else:
+        named(axes, across, "accuracy")
+        axes.set_xticks(places, [f"{place:g}" for place in places])
+        bare(axes)
+    axes.set_ylim(0, 104)
+    axes.set_yticks(range(0, 101, 20), [f"{value} %" for value in range(0, 101, 20)])
+    axes.grid(axis="y", color=LINE, linewidth=1)
+    axes.axhline(guessing, color=SOFT, linewidth=1, linestyle=(0, (1, 3)))
+    axes.text(places[0], guessing + 1.2, "guessing", color=SOFT, fontsize=9, va="bottom")
+    for (name, points), marker in zip(curves.items(), "osD^v*", strict=False):
+        at, values = [point.place for point in points], [point.value for point in points]
+        low, high = ([p.value + sign * p.margin for p in points] for sign in (-1, 1))
+        axes.fill_between(at, low, [min(100, value) for value in high], color=colours[name], alpha=0.12, lw=0)
+        width = 2.8 if name == bold else 1.7
+        axes.plot(at, values, color=colours[name], marker=marker, markersize=5, linewidth=width, label=name)
+    # Above the plot, where no curve runs.
+    legend = figure.legend(loc="outside upper center", frameon=False, fontsize=9.5, ncols=4)
+    for text, name in zip(legend.get_texts(), curves, strict=True):
+        text.set_color(INK)
+        text.set_fontweight("bold" if name == bold else "normal")
     if title:
         axes.set_title(title, color=INK, fontsize=13, fontweight="bold", loc="left", pad=12)
     return figure

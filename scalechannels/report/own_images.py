@@ -1,144 +1,310 @@
-"""The report of a training on own images: do scale channels help on them?"""
+"""The report of a training on own images: all candidates under all conditions, and which one to use."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
+import torch
 from matplotlib.figure import Figure
-from torch import Tensor
 
-from scalechannels.data.sizes import accuracies
-from scalechannels.report.curves import accuracy_curves, selection_picture
+from scalechannels.data.frames import framed, reduced
+from scalechannels.data.survey import Survey
+from scalechannels.files import atomic_path, write_text
+from scalechannels.report.conditions import SURROUNDINGS, Condition, conditions, picture
+from scalechannels.report.curves import Point, candidate_curves, selection_picture
 from scalechannels.report.page import render
-from scalechannels.report.theme import fraction
-from scalechannels.scales import QUARTER_OCTAVE, octave_beyond
+from scalechannels.report.theme import COLOURS, fraction
+from scalechannels.report.verdict import Verdict
+from scalechannels.scales import ScaleGrid
+from scalechannels.training.config import ResolvedRun
+from scalechannels.training.config.own_images import factors
+from scalechannels.training.config.sections import FIELD
+from scalechannels.training.runs import Run
 
-CHANNELS, PLAIN = "scale channels", "plain CNN"
+REPORT, NUMBERS, CURVES = "report.html", "report.json", "accuracy.png"
+CLASSES = ("first", "second", "third", "fourth")
+"""The colours of the page in the order of `COLOURS`."""
 MOST_CLASSES = 40
+SHOWN = 2
+"""Test images in the report's pictures."""
+PICTURE = 168
+"""Pixels of such a picture's side."""
 
 
-class Verdict(NamedTuple):
-    """What the curves say, in one sentence."""
-
-    text: str
-    channels: float
-    """Mean accuracy of the scale channels over the sizes that count, in per cent."""
-    plain: float | None
-    margin: float | None
-    """Twice the standard error: a smaller difference may be chance."""
-
-
-def columns_of(result: Mapping[str, Any]) -> dict[str, dict[float, float]]:
-    """Network → size → accuracy."""
-    return {name: accuracies(run["evaluation"]["sizes"]) for name, run in result["runs"].items()}
-
-
-def verdict(result: Mapping[str, Any]) -> Verdict:
-    """Whether scale channels help, over the expected sizes other than the images' own.
-
-    The margin counts images, not images times sizes: these are no independent evidence.
-    """
-    columns, (low, high) = columns_of(result), result["factors"]
-    name = CHANNELS if CHANNELS in columns else next(iter(columns))
-    slack = 1 + 1e-6
-    sizes = [size for size in columns[name] if low / slack <= size <= high * slack and abs(size - 1) > 1e-6]
-    sizes = sizes or list(columns[name])
-    over = f"over the simulated sizes {fraction(min(sizes))} to {fraction(max(sizes))}"
-    over = f"at the simulated size {fraction(sizes[0])}" if len(sizes) == 1 else f"on average {over}"
-    mean = sum(columns[name][size] for size in sizes) / len(sizes)
-    if PLAIN not in columns or name == PLAIN:
-        reach = "reaches" if name == PLAIN else "reach"
-        return Verdict(f"The {name} {reach} {mean:.0f} % accuracy {over}.", mean, None, None)
-    other = sum(columns[PLAIN][size] for size in sizes) / len(sizes)
-    images = result["images"]["kept"]
-    margin = _margin(mean, other, images)
-    compared = f"{mean:.0f} %, and a plain CNN of equal cost {other:.0f} %, {over}"
-    if mean - other > margin:
-        text = f"Scale channels help on these images: they reach {compared}."
-    elif other - mean > margin:
-        text = f"Scale channels do not help on these images: they reach {compared}."
-    else:
-        text = f"No clear difference on these images: scale channels reach {compared}. "
-        text += f"{images} images cannot tell them apart."
-    ours, theirs = (columns[one].get(1.0, math.nan) for one in (name, PLAIN))
-    if theirs - ours > _margin(ours, theirs, images):  # not where it was not tested
-        text += f" At the images' own size the plain CNN is better, {theirs:.0f} % against {ours:.0f} %."
-    return Verdict(text, mean, other, margin)
+def described(config: ResolvedRun) -> str:
+    """What was chosen, before it is trained on."""
+    images, network, own = config.data.own, config.network, config.training_scale
+    shrunk = f", shrunk to {images.object_pixels:.3g} (factor {images.reduce})" if images.reduce > 1 else ""
+    low, high = factors(config.data)
+    text = f"objects of {images.object_size:.3g} pixels{shrunk}, later {low:g} to {high:g} times that size"
+    if config.data.resize is not None:
+        return f"{text}; each image resized to {config.data.resize} pixels"
+    if network.name == "cnn":
+        return f"{text}; no channels, one window of {FIELD * config.window} pixels"
+    grid = ScaleGrid(network.low, network.high, ratio=network.ratio)
+    return (
+        f"{text}; {len(grid)} channels, for {grid.minimum / own:.3g} to {grid.maximum / own:.3g} times that "
+        f"size (σ = {grid.minimum:.3g} to {grid.maximum:.3g}), windows of {config.window} pixels"
+    )
 
 
-def _margin(one: float, other: float, images: int) -> float:
-    """Twice the standard error of the difference of two accuracies in per cent."""
-    return 200 * math.sqrt(sum(share * (1 - share) for share in (one / 100, other / 100)) / images)
+def gathered(
+    base: ResolvedRun,
+    seen: Survey,
+    parts: Sequence[Any],
+    trials: Mapping[str, dict[str, Any]],
+    runs: Mapping[str, Run],
+    left_out: Mapping[str, str],
+    budget: str | None,
+) -> dict[str, Any]:
+    """All that the report says, for programs too."""
+    own = base.data.own
+    candidates = {}
+    for name, trial in trials.items():
+        result = runs[name].result()
+        candidates[name] = {
+            **trial,
+            "folder": str(runs[name].folder),
+            **{key: result[key] for key in ("config", "parameters", "environment", "seconds")},
+        }
+    return {
+        "folder": base.data.folder,
+        "survey": seen.lines(),
+        "balanced": seen.balanced,
+        "classes": list(parts[0].classes),
+        "images": dict(zip(("train", "validation", "test"), map(len, parts), strict=True)),
+        "kind": base.data.images or "crops",
+        "colour": own.colour,
+        "object_size": own.object_size,
+        "object_pixels": own.object_pixels,
+        "reduce": own.reduce,
+        "training_scale": base.training_scale,
+        "factors": list(factors(base.data)),
+        "budget": budget,
+        "left_out": dict(left_out),
+        "candidates": candidates,
+    }
+
+
+def points_of(result: Mapping[str, Any], group: str) -> dict[str, list[Point]]:
+    """Each candidate's curve over the test part: its balanced accuracy and how uncertain it is."""
+    return {
+        name: [
+            Point(entry["value"], entry["balanced"], entry["margin"])
+            for entry in trial["test"]
+            if entry["group"] == group
+        ]
+        for name, trial in result["candidates"].items()
+    }
+
+
+def table(result: Mapping[str, Any]) -> str:
+    """Test accuracy as text: a row for each condition, a column for each candidate."""
+    names = list(result["candidates"])
+    width = max(12, *(len(name) + 2 for name in names))
+    lines = [f"{'':>22}" + "".join(f"{name:>{width}}" for name in names)]
+    entries = zip(*(result["candidates"][name]["test"] for name in names), strict=True)
+    for row in entries:
+        cells = "".join(f"{entry['balanced']:>{width - 2}.1f} %" for entry in row)
+        lines.append(f"{said(row[0], result):>22}{cells}")
+    return "\n".join(lines)
+
+
+def said(entry: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+    """A condition in words."""
+    if entry["group"] == "size":
+        return f"size {entry['value']:.3g}" + (" (own)" if abs(entry["value"] - 1) < 1e-6 else "")
+    if entry["group"] == "offset":
+        return f"{_pixels_off(entry['value'], result)} pixels off"
+    return SURROUNDINGS[int(entry["value"])]
+
+
+def _pixels_off(share: float, result: Mapping[str, Any]) -> int:
+    """An offset in pixels of the files."""
+    return int(max(1, round(share * result["object_pixels"])) * result["reduce"])
+
+
+def write_report(result: dict[str, Any], best: Verdict, folder: Path, data: Any) -> None:
+    """The page, its numbers, and the curves as a picture, in a run's folder."""
+    result["verdict"] = {"winner": best.winner, "text": best.text, "remarks": best.remarks}
+    result["means"] = best.means
+    text = own_images_page(result, best, _examples(data, result), folder)
+    write_text(folder / NUMBERS, json.dumps(result, indent=1) + "\n")
+    with atomic_path(folder / CURVES) as path:
+        size_curves(result, best, "Trained at one size, tested at others").savefig(
+            path, format="png", dpi=110
+        )
+    write_text(folder / REPORT, text)
+
+
+def size_curves(result: Mapping[str, Any], best: Verdict, title: str | None = None) -> Figure:
+    """Accuracy against size."""
+    return candidate_curves(
+        points_of(result, "size"),
+        colours(result),
+        "size of the objects in the test",
+        guessing=100 / len(result["classes"]),
+        bold=best.winner,
+        title=title,
+    )
+
+
+def colours(result: Mapping[str, Any]) -> dict[str, str]:
+    return dict(zip(result["candidates"], COLOURS, strict=False))
 
 
 def own_images_page(
-    result: Mapping[str, Any], examples: Sequence[tuple[Tensor, float]], folders: Sequence[str]
+    result: Mapping[str, Any], best: Verdict, examples: Sequence[tuple[Any, str]], folder: Path
 ) -> str:
-    """The whole page; `examples` are pictures of test images with their sizes."""
-    columns = columns_of(result)
-    sizes = sorted(next(iter(columns.values())))
-    own = next((size for size in sizes if abs(size - 1) < 1e-6), None)
-    several = len(result["grid"]) > 1
+    """The whole page; `examples` are pictures of test images with what was done to them."""
+    trials = result["candidates"]
+    own = [
+        [e for e in trial["test"] if e["group"] == "size" and e["value"] == 1] for trial in trials.values()
+    ]
+    offsets = {
+        name: [Point(_pixels_off(point.place, result), *point[1:]) for point in points]
+        for name, points in points_of(result, "offset").items()
+    }
+    if all(own):
+        for (name, points), (entry,) in zip(offsets.items(), own, strict=True):
+            offsets[name] = [Point(0, entry["balanced"], entry["margin"]), *points]
     return render(
         "own_images.html",
         result=result,
-        columns=columns,
-        sizes=sizes,
-        own=own,
-        folders=folders,
-        verdict=verdict(result),
-        curves=curves_of(result),
+        best=best,
+        folder=str(folder),
+        tiles=[
+            (f"{best.means[name]:.0f} %", f"{name}{', to be used' if name == best.winner else ''}", shade)
+            for name, shade in zip(trials, CLASSES, strict=False)
+        ],
+        sizes=[entry["value"] for entry in trials[best.winner]["test"] if entry["group"] == "size"],
+        curves=size_curves(result, best),
+        offsets=candidate_curves(
+            offsets,
+            colours(result),
+            "pixels off the centre, along both axes",
+            guessing=100 / len(result["classes"]),
+            sizes=False,
+            bold=best.winner,
+        ),
+        surroundings=_surroundings(result),
+        costs=_costs(result, best),
+        calibration=_calibration(result),
         examples=examples,
-        selection=_selection(result) if several else None,
-        classes=None if own is None else _classes(result),
-        wider=_wider_options(result) if several else None,
+        selection=_selection(result, best),
+        classes=_classes(result) if all(own) else None,
+        numbers=[
+            [said(row[0], result), *(f"{entry['balanced']:.1f} ± {entry['margin']:.1f}" for entry in row)]
+            for row in zip(*(trial["test"] for trial in trials.values()), strict=True)
+        ],
+        wider=_wider_options(result),
     )
 
 
-def curves_of(result: Mapping[str, Any], title: str | None = None) -> Figure:
-    """Accuracy against simulated size."""
-    guessing = 100 / len(result["classes"])
-    return accuracy_curves(columns_of(result), [1.0], title, objects="objects", guessing=guessing)
+def _surroundings(result: Mapping[str, Any]) -> list[list[str]]:
+    rows = []
+    for place, name in enumerate(SURROUNDINGS):
+        found = [points[place] for points in points_of(result, "surroundings").values()]
+        rows.append([name, *(f"{point.value:.0f} ± {point.margin:.0f} %" for point in found)])
+    return rows
+
+
+def _costs(result: Mapping[str, Any], best: Verdict) -> list[list[str]]:
+    rows = []
+    for name, trial in result["candidates"].items():
+        cost = trial["cost"]
+        many = cost.get("multiplications")
+        rows.append(
+            [
+                name,
+                f"{best.means[name]:.1f} %",
+                f"{cost['parameters']:,}",
+                "by image size" if many is None else f"{many / 1e6:.1f} million",
+                f"{1000 * trial['seconds_an_image']:.1f} ms",
+                f"{trial['seconds']['training']:.0f} s",
+            ]
+        )
+    return rows
+
+
+def _calibration(result: Mapping[str, Any]) -> list[list[str]]:
+    """For each size, how far each candidate's probabilities are off, in points."""
+    rows = []
+    for row in zip(*(trial["test"] for trial in result["candidates"].values()), strict=True):
+        if row[0]["group"] == "size":
+            rows.append([said(row[0], result), *(f"{entry['calibration']:.1f}" for entry in row)])
+    return rows
 
 
 def _wider_options(result: Mapping[str, Any]) -> str:
-    """The options of a wider grid; the ratio of its scales only where it is not the paper's."""
-    grid, ratio = result["grid"], next(iter(result["runs"].values()))["config"]["network"]["ratio"]
-    steps = "" if math.isclose(ratio, QUARTER_OCTAVE, rel_tol=1e-9) else f" --network.ratio {ratio!r}"
-    return f"--network.low {octave_beyond(grid, -1)} --network.high {octave_beyond(grid, 1)}{steps}"
+    """The options of a range that is an octave wider on either side."""
+    low, high = result["factors"]
+    return f"--range {low / 2:g} {high * 2:g}"
 
 
-def _selection(result: Mapping[str, Any]) -> Figure | None:
-    """Which channel decides at which size; None for a network that does not say it."""
-    entries = next(iter(result["runs"].values()))["evaluation"]["sizes"]
-    entries = sorted(entries, key=lambda entry: entry["size"])
-    if not entries[0]["selection"]:
-        return None
-    return selection_picture(
-        [entry["size"] for entry in entries],
-        [round(scale / result["training_scale"], 6) for scale in result["grid"]],
-        [entry["selection"] for entry in entries],
-        across="size of the objects in the test",
-        upwards="scale channel, relative to that of the training size",
-    )
+def _selection(result: Mapping[str, Any], best: Verdict) -> Figure | None:
+    """Which channel decides at which size; None where no candidate says it."""
+    trials = result["candidates"]
+    for name in sorted(trials, key=lambda name: name != best.winner):
+        entries = [entry for entry in trials[name]["test"] if entry["group"] == "size"]
+        network = trials[name]["config"]["network"]
+        if entries and entries[0]["selection"] and len(entries[0]["selection"]) > 1:
+            grid = ScaleGrid(network["low"], network["high"], ratio=network["ratio"])
+            return selection_picture(
+                [entry["value"] for entry in entries],
+                [round(scale / result["training_scale"], 6) for scale in grid],
+                [entry["selection"] for entry in entries],
+                across="size of the objects in the test",
+                upwards="scale channel, relative to that of the training size",
+            )
+    return None
 
 
 def _classes(result: Mapping[str, Any]) -> list[list[str]]:
     """A row for each class at the images' own size, or for the least accurate ones."""
-    own = [
-        next(entry for entry in run["evaluation"]["sizes"] if abs(entry["size"] - 1) < 1e-6)
-        for run in result["runs"].values()
-    ]
-    names, confusion = result["classes"], own[0]["confusion"]
+    trials = result["candidates"]
+    best = result["verdict"]["winner"]
+    own = {
+        name: next(e for e in trial["test"] if e["group"] == "size" and abs(e["value"] - 1) < 1e-6)
+        for name, trial in trials.items()
+    }
+    names, confusion = result["classes"], own[best]["confusion"]
     order = list(range(len(names)))
     if len(order) > MOST_CLASSES:
-        order = sorted(order, key=own[0]["per_class"].__getitem__)[:MOST_CLASSES]
+        order = sorted(order, key=own[best]["per_class"].__getitem__)[:MOST_CLASSES]
     rows = []
     for index in order:
         row, count = confusion[index], sum(confusion[index])
         mistaken = max((k for k in range(len(row)) if k != index), key=row.__getitem__)
-        found = [f"{entry['per_class'][index]:.0f} %" if count else "–" for entry in own]
+        found = [f"{entry['per_class'][index]:.0f} %" if count else "–" for entry in own.values()]
         rows.append([names[index], str(count), *found, names[mistaken] if row[mistaken] else ""])
     return rows
+
+
+def _examples(data: Any, result: Mapping[str, Any]) -> list[tuple[Any, str]]:
+    """Some test images one below the other, under each condition that is shown."""
+    kept = data.kept
+    spread = [round(k * (len(kept) - 1) / SHOWN) for k in range(SHOWN)]  # of different classes
+    shown = [reduced(kept[index][0], data.reduce) for index in spread]
+    low, high = result["factors"]
+    wanted = [
+        *(Condition("size", size) for size in sorted({low, 0.5, 1.0, 2.0, high}) if low <= size <= high),
+        *(one for one in conditions(low, high) if one.group != "size"),
+    ]
+    wanted = [one for one in wanted if one.group != "offset" or math.isclose(one.value, 1 / 7)]
+    examples = []
+    for condition in wanted:
+        made = [
+            picture(image, condition, result["kind"], result["object_pixels"], number)
+            for number, image in enumerate(shown)
+        ]
+        side = max(max(one.shape[1:]) for one in made)
+        smaller = max(1, side // PICTURE)
+        stacked = torch.cat([reduced(framed(one, side), smaller) for one in made], dim=1)
+        name = fraction(condition.value) if condition.group == "size" else said(vars(condition), result)
+        examples.append((stacked[0] if len(stacked) == 1 else stacked, name))
+    return examples

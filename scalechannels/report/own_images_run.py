@@ -1,166 +1,263 @@
-"""Own images: a network with scale channels and a plain CNN, trained, tested and reported on."""
+"""Own images: candidates trained within a budget, compared, and the best one saved with a report.
+
+    runs/photos-1f2e3d4c/
+      plan.json              what was asked for and what is trained, fixed before the training begins
+      candidates/…/          a run for each candidate, and its trial.json
+      config.toml, model.safetensors, config.json, README.md, result.json   those of the winner
+      report.html, report.json, accuracy.png
+
+Every step is skipped where its files are there: killed at any moment, the same command resumes.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
+import shutil
 import sys
-from collections.abc import Mapping
-from dataclasses import replace
-from operator import itemgetter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from scalechannels.backbones.sized import multiplications
-from scalechannels.data.frames import reduced, simulated
-from scalechannels.data.sizes import size_name
-from scalechannels.files import atomic_path, make_folder, write_text
-from scalechannels.report.own_images import CHANNELS, PLAIN, columns_of, curves_of, own_images_page, verdict
-from scalechannels.scales import ScaleGrid
-from scalechannels.training.build import build_network, require_network
+from scalechannels.data.survey import Survey, survey
+from scalechannels.files import atomic_path, locked, make_folder, write_text
+from scalechannels.report import candidates as offered
+from scalechannels.report.candidates import Planned
+from scalechannels.report.conditions import Condition, conditions
+from scalechannels.report.own_images import described, gathered, table, write_report
+from scalechannels.report.trial import tried
+from scalechannels.report.verdict import verdict
+from scalechannels.saving.saved_network import CONFIG, WEIGHTS, load
+from scalechannels.training.build import require_network
 from scalechannels.training.config import ResolvedRun, RunConfig
-from scalechannels.training.config.own_images import factors
-from scalechannels.training.config.sections import FIELD
+from scalechannels.training.config.options import changed
+from scalechannels.training.config.own_images import factors, in_parts, open_folder
 from scalechannels.training.datasets import open_data
 from scalechannels.training.fit import fit
-from scalechannels.training.retest import is_tested
-from scalechannels.training.runs import Run
+from scalechannels.training.own_images import FolderData
+from scalechannels.training.progress import Progress
+from scalechannels.training.runs import CONFIG as RUN_CONFIG
+from scalechannels.training.runs import RESULT, Run
 
-REPORT, NUMBERS, CURVES = "report.html", "report.json", "accuracy.png"
-SHOWN = 2
-"""Test images in the report's pictures."""
-PICTURE = 168
-"""Pixels of such a picture's side."""
+PLAN, TRIAL, CANDIDATES = "plan.json", "trial.json", "candidates"
+OF_WINNER = (RUN_CONFIG, WEIGHTS, CONFIG, "README.md", RESULT)
 
 
-def train_own_images(
-    config: RunConfig, out: Path, device: str, *, compare: bool = True, **options: Any
-) -> Path:
-    """Train, test and report; the report's path. `options` are those of `fit`."""
+@dataclass(frozen=True)
+class Asked:
+    """What the command was asked for beside the configuration."""
+
+    out: Path
+    device: str
+    compare: bool = True
+    """Train all candidates, or only the network of the configuration."""
+    budget: str | None = None
+    sizes: Sequence[float] | None = None
+    fit: dict[str, Any] | None = None
+    """Further options of `fit`."""
+
+
+def train_own_images(config: RunConfig, asked: Asked) -> Path:
+    """Survey, plan, train, compare, report; the report's path."""
     require_network(config.network)
-    # Both runs are tested at these, whatever they were tested at before.
-    options["sizes"] = options.get("sizes") or config.data.about.test_sizes
+    if asked.budget is not None and config.training.epochs is not None:
+        raise ValueError("--budget sets the epochs; remove it or --training.epochs")
+    seconds = offered.budget_seconds(asked.budget or offered.USUAL_BUDGET)
     writes = int(os.environ.get("RANK", 0)) == 0  # of several processes, one speaks and writes
     say = print if writes else lambda *_, **__: None
-    wanted = config.resolve(torch.device(device).type)
-    configs = {(PLAIN if wanted.network.name == "cnn" else CHANNELS): wanted}
-    if compare and wanted.network.name != "cnn":
-        configs[PLAIN] = replace(wanted, network=replace(wanted.network, name="cnn", blur=None))
-    say(described(wanted), flush=True)
-    make_folder(out)  # before anybody is told that it is training
-    known = {name: Run(one, out / one.name) for name, one in configs.items()}
-    done = {name: run.done for name, run in known.items()}
-    for name, run in known.items():
-        epochs = run.config.training.epochs
-        begun = f"training, {epochs} {'epoch' if epochs == 1 else 'epochs'} …"
-        if done[name]:
-            tested = is_tested(run, "validation", options["sizes"])
-            begun = "already trained and tested" if tested else "already trained; testing at other sizes …"
-        say(f"{name}: {begun}", flush=True)
-    # One call for both: several processes come together once.
-    trained = fit(list(configs.values()), out, device=device, split="validation", **options)
-    runs = dict(zip(configs, trained, strict=True))
-    for name, run in runs.items():
-        if not done[name]:
-            say(f"{name}: {run.result()['seconds']['training']:.0f} s", flush=True)
-    folder = next(iter(runs.values())).folder
-    if writes:
-        result = write_report(runs, folder)
-        say(f"\n{_table(columns_of(result))}\n\n{result['verdict']}")
-        say(f"The report: {folder / REPORT}")
-        say(f"Classify:   scalechannels predict {folder} IMAGES")
-        if len(wanted.data.deploy_pixel_sizes or ()) == 1:
+    images = open_folder(config.data)
+    seen = survey(images)
+    say("\n".join([str(images.root), *(f"  {line}" for line in seen.lines())]), flush=True)
+    base = _resolved(config, asked, (images, seen))
+    parts = in_parts(images, base.data)
+    say(
+        f"  {len(parts[0]):,} images to train on, {len(parts[1]):,} to choose by, {len(parts[2]):,} for the "
+        f"report\n{described(base)}",
+        flush=True,
+    )
+    folder = asked.out / run_name(config, base, asked)
+    make_folder(asked.out)
+    with locked(folder, timeout=1) if writes else _nobody():
+        plans, left_out = _plan(config, base, asked, folder, seconds, len(parts[0]), say)
+        for name, why in left_out.items():
+            say(f"left out: {name}; {why}", flush=True)
+        _warn_of_averages(plans, len(parts[0]))
+        runs = {}
+        for number, plan in enumerate(plans, start=1):
+            runs[plan.name] = _trained(plan, f"{number}/{len(plans)}", asked, folder, say)
+        if not writes:
+            return folder / "report.html"
+        wanted = conditions(*factors(base.data), asked.sizes)
+        trials = {name: _tried(name, run, wanted, asked, say) for name, run in runs.items()}
+        result = gathered(base, seen, parts, trials, runs, left_out, asked.budget or offered.USUAL_BUDGET)
+        best = verdict(result)
+        _keep_winner(runs[best.winner], folder)
+        write_report(result, best, folder, open_data(base.data))
+    say(f"\n{table(result)}\n\n{best.text}")
+    for remark in best.remarks:
+        say(f"note: {remark}")
+    say(f"\nThe report: {folder / 'report.html'}\nClassify:   scalechannels predict {folder} IMAGES")
+    if len(base.data.deploy_pixel_sizes or ()) == 1:
+        print(
+            "note: with one known pixel size you do not need scale channels: resample each image and use "
+            "a plain network",
+            file=sys.stderr,
+        )
+    return folder / "report.html"
+
+
+def run_name(config: RunConfig, base: ResolvedRun, asked: Asked) -> str:
+    """The folder's name, and a digest of the images and of what was asked for: not of the machine's speed."""
+    identity = {
+        "asked": changed(config),
+        "images": base.data.checksum,
+        "precision": base.training.precision,
+        "compare": asked.compare,
+        "budget": None if config.training.epochs else asked.budget or offered.USUAL_BUDGET,
+    }
+    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:8]
+    name = re.sub(r"[^\w.-]+", "-", Path(base.data.folder or "").name).strip("-.") or "images"
+    return f"{name}-{digest}"
+
+
+def _resolved(config: RunConfig, asked: Asked, looked: tuple[Any, Survey]) -> ResolvedRun:
+    """What was asked for with everything chosen; memory must suffice for the largest images of training."""
+    kind = torch.device(asked.device).type
+    if not asked.compare or config.data.checksum is not None:
+        return config.resolve(kind, looked)
+    reach = tuple(dict.fromkeys(factors(config.data)))
+    largest = replace(config.data, sizes=reach, redraw=False)
+    base = replace(config, data=largest).resolve(kind, looked)
+    return replace(base, data=replace(base.data, sizes=config.data.sizes, redraw=config.data.redraw))
+
+
+def _plan(
+    config: RunConfig, base: ResolvedRun, asked: Asked, folder: Path, budget: float, images: int, say: Any
+) -> tuple[list[Planned], dict[str, str]]:
+    """The plan that was made before, or a new one, written before anything is trained."""
+    path = folder / PLAN
+    if path.exists():
+        return _read_plan(path)
+    streams = bool((asked.fit or {}).get("stream"))
+    if asked.compare and not streams:
+        found, left_out = offered.candidates(base)
+        for name in list(found):
+            try:
+                found[name].resolve()
+            except ValueError as error:  # an option that this candidate cannot take
+                left_out[name] = str(error)
+                del found[name]
+    else:
+        as_said = config.data.checksum is not None or streams  # a run's own file says all of it
+        found, left_out = {offered.named(base): base if as_said else offered.with_recipe(base)}, {}
+    if config.training.epochs is not None or int(os.environ.get("WORLD_SIZE", 1)) > 1:
+        as_said = config.data.checksum is not None
+        epochs = base.training.epochs
+        plans = [
+            Planned(name, one if as_said else offered.with_epochs(one, epochs, images), None)
+            for name, one in found.items()
+        ]
+    else:
+        say(f"budget {asked.budget or offered.USUAL_BUDGET}: timing {len(found)} candidates …", flush=True)
+        root = (asked.fit or {}).get("root")
+        plans, slow = offered.planned(found, images, budget, asked.device, root)
+        left_out |= slow
+        if not plans:
+            listed = "; ".join(f"{name}: {why}" for name, why in slow.items())
+            raise ValueError(f"--budget is too short to train anything ({listed})")
+        spent = sum(plan.seconds or 0 for plan in plans)
+        say(f"training will take about {_minutes(spent)}, and the tests some more", flush=True)
+    if int(os.environ.get("RANK", 0)) == 0:
+        write_text(path, json.dumps(_as_json(plans, left_out), indent=1) + "\n")
+    return plans, left_out
+
+
+def _as_json(plans: Sequence[Planned], left_out: dict[str, str]) -> dict[str, Any]:
+    listed = [{"name": p.name, "config": p.config.as_dict(), "seconds": p.seconds} for p in plans]
+    return {"candidates": listed, "left_out": left_out}
+
+
+def _read_plan(path: Path) -> tuple[list[Planned], dict[str, str]]:
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        plans = [
+            Planned(one["name"], ResolvedRun.from_dict(one["config"]), one["seconds"])
+            for one in said["candidates"]
+        ]
+        return plans, said["left_out"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"'{path}' is damaged ({error}); remove it to begin again") from error
+
+
+def _trained(plan: Planned, number: str, asked: Asked, folder: Path, say: Any) -> Run:
+    """One candidate, trained or already so; it says so when it begins and when it is done."""
+    known = Run(plan.config, folder / CANDIDATES / plan.config.name)
+    epochs = plan.config.training.epochs
+    planned = f"{epochs} {'epoch' if epochs == 1 else 'epochs'}"
+    about = "" if plan.seconds is None else f", about {_minutes(plan.seconds)}"
+    done = known.done
+    say(f"{number} {plan.name}: " + ("already trained" if done else f"{planned}{about} …"), flush=True)
+    options = {"split": "test", "sizes": [1.0], "label": f"{number} {plan.name}", **(asked.fit or {})}
+    (run,) = fit([plan.config], folder / CANDIDATES, device=asked.device, **options)
+    if not done:
+        say(f"{number} {plan.name}: trained in {_minutes(run.result()['seconds']['training'])}", flush=True)
+    return run
+
+
+def _tried(name: str, run: Run, wanted: Sequence[Condition], asked: Asked, say: Any) -> dict[str, Any]:
+    """A candidate's trial, from its file or made now; its network is calibrated by it."""
+    path, asked_for = run.folder / TRIAL, [[one.group, one.value] for one in wanted]
+    if path.exists():
+        known = json.loads(path.read_text(encoding="utf-8"))
+        if known["conditions"] == asked_for:
+            return known
+    say(f"testing {name} …", flush=True)
+    network: Any = load(run.folder).to(asked.device)
+    data = open_data(run.config.data, asked.device)
+    assert isinstance(data, FolderData)
+    with Progress(f"testing {name}", True) as progress:
+        found = {"conditions": asked_for, **tried(network, data, wanted, progress)}
+    own = run.config.data.own
+    measured = {"temperature": found["temperature"], "object_size": own.object_size}
+    if found["own_scale"] is not None:
+        measured["own_scale"] = found["own_scale"]
+    network.cpu().usage = {**(network.usage or {}), **measured}
+    network.save_pretrained(run.folder, model_card_kwargs={"reduce": own.reduce} if own.reduce > 1 else {})
+    write_text(path, json.dumps(found) + "\n")
+    return found
+
+
+def _keep_winner(run: Run, folder: Path) -> None:
+    """The winner's files, where commands look for them; the configuration's goes last."""
+    for name in (*OF_WINNER[1:], OF_WINNER[0]):
+        with atomic_path(folder / name) as path:
+            shutil.copyfile(run.folder / name, path)
+
+
+def _warn_of_averages(plans: Sequence[Planned], images: int) -> None:
+    for plan in plans:
+        training = plan.config.training
+        steps = training.epochs * max(1, images // training.batch)
+        if training.average and 1 / (1 - training.average) > steps / 2:
             print(
-                "note: with one known pixel size you do not need scale channels: resample each image and use "
-                "a plain network",
+                f"warning: training.average {training.average:g} averages over about "
+                f"{1 / (1 - training.average):,.0f} steps, and the {plan.name} has only {steps:,}: early "
+                "weights count as much as late ones. Give a smaller one, or more epochs",
                 file=sys.stderr,
             )
-    return folder / REPORT
 
 
-def described(config: ResolvedRun) -> str:
-    """What was found and chosen, before it is trained on."""
-    images, network, own = config.data.own, config.network, config.training_scale
-    assert network.window is not None
-    grid = ScaleGrid(network.low, network.high, ratio=network.ratio)
-    shrunk = f", shrunk to {images.object_pixels:.3g} (factor {images.reduce})" if images.reduce > 1 else ""
-    seen = (
-        f"no channels, one window of {FIELD * network.window} pixels"
-        if network.name == "cnn"
-        else f"{len(grid)} channels, for {grid.minimum / own:.3g} to {grid.maximum / own:.3g} times that "
-        f"size (σ = {grid.minimum:.3g} to {grid.maximum:.3g}), windows of {network.window} pixels"
-    )
-    objects = f"objects of {images.object_size:g} pixels{shrunk}"
-    return f"{images.folder}: {images.colour} images, {objects}\n{seen}"
+class _nobody:  # noqa: N801
+    """A context that holds nothing."""
+
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
-def _table(columns: Mapping[str, Mapping[float, float]]) -> str:
-    lines = [f"{'size':>8}" + "".join(f"{name:>18}" for name in columns)]
-    for size in sorted(next(iter(columns.values()))):
-        cells = "".join(f"{column[size]:>16.1f} %" for column in columns.values())
-        lines.append(f"{size_name(size):>8}{cells}" + ("  own size" if abs(size - 1) < 1e-6 else ""))
-    return "\n".join(lines)
-
-
-def write_report(runs: dict[str, Run], folder: Path) -> dict[str, Any]:
-    """The report beside the first run, made of the runs' results; what it says."""
-    data = open_data(next(iter(runs.values())).config.data)
-    result = gathered(runs, data)
-    result["verdict"] = verdict(result).text
-    text = own_images_page(result, _examples(data), [str(run.folder) for run in runs.values()])
-    curves = curves_of(result, "Trained at one size, tested at others")
-    write_text(folder / NUMBERS, json.dumps(result, indent=1) + "\n")
-    with atomic_path(folder / CURVES) as path:
-        curves.savefig(path, format="png", dpi=110)
-    write_text(folder / REPORT, text)
-    return result
-
-
-def gathered(runs: dict[str, Run], data: Any) -> dict[str, Any]:
-    """All that the report says, from the results of runs on the same images."""
-    config = next(iter(runs.values())).config
-    results = {name: run.result() for name, run in runs.items()}
-    # Compared at the sizes that all were tested at; one may have further ones.
-    common = set.intersection(*(set(column) for column in columns_of({"runs": results}).values()))
-    for result in results.values():
-        evaluation = result["evaluation"]
-        kept = (entry for entry in evaluation["sizes"] if entry["size"] in common)
-        evaluation["sizes"] = sorted(kept, key=itemgetter("size"))
-    networks: dict[str, Any] = {
-        name: build_network(run.config, None, len(data.classes)) for name, run in runs.items()
-    }
-    seen = networks[next(iter(runs))]
-    tested = next(iter(results.values()))["evaluation"]["sizes"]
-    return {
-        "folder": config.data.folder,
-        "classes": list(data.classes),
-        "images": {
-            "learnt": len(data.learnt),
-            "kept": len(data.kept),
-            "tested": tested[0]["images"] if tested else 0,
-        },
-        "factors": list(factors(config.data)),
-        "grid": list(seen.grid),  # one scale alone for the plain CNN
-        "training_scale": config.training_scale,
-        "window": seen.backbone.window,
-        "multiplications": {
-            name: len(network.grid) * multiplications(network.backbone) for name, network in networks.items()
-        },
-        "runs": results,
-    }
-
-
-def _examples(data: Any) -> list[tuple[Any, float]]:
-    """For each power of two, some test images one below the other, in the plain CNN's field."""
-    kept = data.kept
-    spread = [round(k * (len(kept) - 1) / SHOWN) for k in range(SHOWN)]  # of different classes
-    shown = [reduced(kept[index][0], data.reduce) for index in spread]
-    smaller = max(1, data.field // PICTURE)
-    examples = []
-    for size in (0.25, 0.5, 1.0, 2.0, 4.0):
-        frames = [reduced(simulated(image, size, data.field), smaller) for image in shown]
-        stacked = torch.cat(frames, dim=1)  # (C, SHOWN·side, side)
-        examples.append((stacked[0] if len(stacked) == 1 else stacked, size))
-    return examples
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

@@ -18,9 +18,19 @@ from matplotlib.figure import Figure
 
 INK, SOFT, LINE, PANEL = "#1b1f24", "#5c6570", "#e1e3e6", "#ffffff"
 FIRST, SECOND = "#1f6fd0", "#c2561a"
-COLOURS = (FIRST, SECOND, "#2a9d5b", "#9b59b6", "#8a7f5c", "#c0392b")
+THIRD, FOURTH = "#2a9d5b", "#9b59b6"
+COLOURS = (FIRST, SECOND, THIRD, FOURTH, "#8a7f5c", "#c0392b")
 """Those of curves."""
-VARIABLES = {"ink": INK, "soft": SOFT, "line": LINE, "panel": PANEL, "first": FIRST, "second": SECOND}
+VARIABLES = {
+    "ink": INK,
+    "soft": SOFT,
+    "line": LINE,
+    "panel": PANEL,
+    "first": FIRST,
+    "second": SECOND,
+    "third": THIRD,
+    "fourth": FOURTH,
+}
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif"
 
 

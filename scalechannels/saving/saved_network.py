@@ -90,6 +90,18 @@ BOX_OUTPUTS = 4
 """Outputs that say the box, of a detector that was trained on boxes."""
 
 
+def _is_positive(given: Any) -> bool:
+    return type(given) in (int, float) and 0 < given < 1e30
+
+
+MEASURED: dict[str, Callable[[Any], bool]] = {
+    "temperature": _is_positive,
+    "object_size": _is_positive,
+    "own_scale": _is_positive,
+}
+"""What the usage of a network may say besides, where it was measured."""
+
+
 class Network(
     nn.Module,
     huggingface_hub.PyTorchModelHubMixin,
@@ -161,6 +173,12 @@ class SavedNetwork:
     """The sizes that a run trained it on."""
     deployed: tuple[float, ...] | None
     """The pixel sizes that set the channels of a run."""
+    temperature: float = 1.0
+    """What logits are divided by before the softmax, so that probabilities mean what they say."""
+    object_size: float | None = None
+    """The size of the training objects, in pixels of the files."""
+    own_scale: float | None = None
+    """σ of the channel that decides for objects of that size, the median; of the reduced image."""
 
     @classmethod
     def open(cls, place: str | os.PathLike[str]) -> SavedNetwork:
@@ -255,6 +273,10 @@ def _usage(folder: Path, config: dict[str, Any], network: Any) -> dict[str, Any]
     for key, holds in USAGE.items():
         if not holds(usage[key]):
             raise ValueError(f"'{folder / source}' is damaged: its {key} cannot be {usage[key]!r:.80}")
+    measured = {key: usage[key] for key in MEASURED if usage.get(key) is not None}
+    for key, value in measured.items():
+        if not MEASURED[key](value):
+            raise ValueError(f"'{folder / source}' is damaged: its {key} cannot be {value!r:.80}")
     names = usage["classes"] and [str(name) for name in usage["classes"]]
     count = _logits(network)
     if count is not None:
@@ -270,7 +292,7 @@ def _usage(folder: Path, config: dict[str, Any], network: Any) -> dict[str, Any]
                 f"'{folder / source}' is damaged: its background must be one of the network's {count} "
                 f"classes, from 0 to {count - 1}; got {usage['background']}"
             )
-    return {**{key: usage[key] for key in USAGE}, "classes": names}
+    return {**{key: usage[key] for key in USAGE}, "classes": names, **measured}
 
 
 def _data(folder: Path) -> dict[str, Any]:

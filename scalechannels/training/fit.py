@@ -34,6 +34,7 @@ def fit(
     compiled: bool | None = None,
     stream: bool = False,
     log: bool = False,
+    label: str | None = None,
 ) -> list[Run]:
     """Train, evaluate and save each run under `folder`; those that are done are left as they are.
 
@@ -49,6 +50,7 @@ def fit(
     stream     keep the images in main memory and bring them batch by batch with workers, which is also what
                happens where they do not fit on the device
     log        write TensorBoard events into the runs' folders
+    label      what the progress bar calls these runs; by default the run's name
     """
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     for config in configs:
@@ -65,7 +67,7 @@ def fit(
         wanted = device.type == "cuda" if together is None else together
         # Stacked networks know no batch norm over several processes, and streams feed one network.
         as_one = wanted and processes.count == 1 and not stream
-        how = How(root, as_one, compiled, stream, log, split, sizes)
+        how = How(root, as_one, compiled, stream, log, split, sizes, label)
         for group in _groups(runs, how.together):
             with ExitStack() as held:
                 for run in group if processes.writes else ():

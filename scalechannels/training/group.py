@@ -35,6 +35,7 @@ class How:
     log: bool = False
     split: EvaluationSplit = "test"
     sizes: Sequence[Size] | None = None
+    label: str | None = None
 
 
 class Group:
@@ -138,7 +139,7 @@ class Group:
         first = self._resume()
         steps = len(self._order(0, 0))
         label = self.runs[0].config.name if len(self.runs) == 1 else f"{len(self.runs)} runs together"
-        with Progress(label, self.processes.writes) as progress:
+        with Progress(self.how.label or label, self.processes.writes) as progress:
             for epoch in range(first, self.training.epochs):
                 rate = self.training.rate_at(epoch)
                 progress.epoch(epoch, self.training.epochs, steps, self.training.batch, rate)
@@ -159,6 +160,17 @@ class Group:
             self.stack.unstack(self.networks)
         for network in self.networks:
             without_global_batch_norm(network)
+
+    def seconds_an_epoch(self, steps: int = 3) -> float:
+        """How long an epoch takes here, by a few steps after as many to warm up; the group is then spent."""
+        started = time.perf_counter()
+        order = self._begin(1)  # where sizes are drawn again, that takes its time as well
+        begun, rate = time.perf_counter() - started, self.training.rate_at(0)
+        some = order[:, :steps]
+        self.trainer.epoch(some, rate)
+        started = time.perf_counter()
+        self.trainer.epoch(some, rate)
+        return begun + order.shape[1] / some.shape[1] * (time.perf_counter() - started)
 
     def _begin(self, epoch: int) -> Tensor:
         """This process's images of an epoch (R, steps, B), drawn again where the data asks for it."""

@@ -1,5 +1,6 @@
 """`scalechannels evaluate`: a table and a JSON of any saved network."""
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -55,7 +56,7 @@ def test_a_detector_and_your_own_images_by_name_are_refused(capsys: pytest.Captu
             ("cnn-mnist", "--data.name", "folder"),
             "--data.name must be strokes, mnist or cifar10; got 'folder",
         ),
-        (("cnn-mnist", "--data", "photos"), "--data FOLDER cannot be combined with --data.name mnist"),
+        (("cnn-mnist", "--data", "photos"), "'photos' is not a folder; give one"),
     ):
         assert run("evaluate", *words) == 1
         assert capsys.readouterr().err.startswith(f"error: {says}")
@@ -66,6 +67,7 @@ def test_own_images_are_tested_where_they_are_now(here: Path, capsys: pytest.Cap
     words = ("--training.epochs", 1, "--network.low", 0.5, "--network.high", 2, "--network.ratio", 2)
     assert run("train", "--data", "photos", *words, "--no-compare", "--sizes", 1) == 0
     folder = only(here)
+    assert folder.name.startswith("photos-")
     assert run("evaluate", folder, "--sizes", 1, "--out", "first.json") == 0
     said = capsys.readouterr()
     assert said.out.endswith("4 held-out images of each size\nfirst.json\n")
@@ -77,18 +79,32 @@ def test_own_images_are_tested_where_they_are_now(here: Path, capsys: pytest.Cap
     assert capsys.readouterr().err == ""
     first, second = (json.loads((here / f"{name}.json").read_text()) for name in ("first", "second"))
     assert first["evaluation"] == second["evaluation"]
-    write(here / "new", [(20, 20)] * 4)
-    assert run("evaluate", folder, "--sizes", 1, "--data", "new") == 0
+
+
+def test_labelled_images_are_tested_as_predict_sees_them(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(here / "photos", [(16, 16)] * 8)
+    words = ("--training.epochs", 1, "--network.low", 0.5, "--network.high", 2, "--network.ratio", 2)
+    assert run("train", "--data", "photos", *words, "--no-compare", "--sizes", 1) == 0
+    folder = only(here)
+    write(here / "new", [(20, 20), (24, 30)] * 2)
+    capsys.readouterr()
+    assert run("evaluate", folder, "--data", "new", "--out", "new.json") == 0
     said = capsys.readouterr()
-    assert said.err == (
-        "warning: 'new' does not hold the images of this run. Only a share of 0.25 of them is tested, and "
-        "some of these may have been trained on\n"
-    )
-    assert "2 held-out images of each size" in said.out
+    assert said.err == ""
+    assert "8 labelled images of each size: new" in said.out
+    (entry,) = json.loads((here / "new.json").read_text())["evaluation"]["sizes"]
+    assert run("predict", folder, "new", "--out", "new.csv") == 0
+    rows = list(csv.DictReader((here / "new.csv").read_text().splitlines()))
+    right = [row["class"] == Path(row["path"]).parent.name for row in rows]
+    assert entry["accuracy"] == 100 * sum(right) / len(right)
+    sure = sum(float(row["probability"]) for row in rows) / len(rows)
+    assert entry["sure"] == pytest.approx(100 * sure, abs=0.01)
     write(here / "more", [(20, 20)] * 4, classes=3)
-    assert run("evaluate", folder, "--sizes", 1, "--data", "more") == 1
+    assert run("evaluate", folder, "--data", "more") == 1
     assert (
-        "error: the network knows the classes class0, class1, but the data have class0, class1, class2"
+        "error: the network knows the classes class0, class1, but 'more' has class2"
         in capsys.readouterr().err
     )
 

@@ -1,15 +1,34 @@
-"""What `scalechannels train --data FOLDER` says before it trains."""
+"""What `scalechannels train --data FOLDER` says before it trains, and what it is called."""
 
 from pathlib import Path
 
 from helpers.own_folder import chosen, write
 
-from scalechannels.report.own_images_run import described
+from scalechannels.report.own_images import described
+from scalechannels.report.own_images_run import Asked, run_name
+from scalechannels.training.config import DataConfig, RunConfig
 
 
 def test_the_size_of_objects_is_told_before_and_after_they_are_shrunk(tmp_path: Path) -> None:
     said = described(chosen(write(tmp_path / "large", [(240, 240)] * 4)))
-    assert "grey images, objects of 240 pixels, shrunk to 120 (factor 2)\n" in said
-    assert "grey images, objects of 40 pixels\n" in described(
-        chosen(write(tmp_path / "small", [(40, 40)] * 4))
+    assert said.startswith(
+        "objects of 240 pixels, shrunk to 120 (factor 2), later 0.25 to 4 times that size; 21 "
     )
+    small = chosen(write(tmp_path / "small", [(40, 40)] * 4), range=(0.5, 2.0))
+    assert described(small).startswith("objects of 40 pixels, later 0.5 to 2 times that size; 13 channels")
+
+
+def test_a_run_is_called_by_its_folder_its_images_and_what_was_asked_for(tmp_path: Path) -> None:
+    names = []
+    for folder, range_, budget in (
+        ("my photos", None, None),
+        ("my photos", (0.5, 2.0), None),
+        ("x", None, "1m"),
+    ):
+        root = tmp_path / folder
+        config = RunConfig(DataConfig("folder", folder=str(write(root, [(30, 30)] * 4)), range=range_))
+        asked = Asked(Path("runs"), "cpu", budget=budget)
+        names.append(run_name(config, config.resolve(), asked))
+        assert run_name(config, config.resolve(), asked) == names[-1]
+    assert [name.rpartition("-")[0] for name in names] == ["my-photos", "my-photos", "x"]
+    assert len({name.rpartition("-")[2] for name in names}) == 3

@@ -38,14 +38,17 @@ class RunConfig:
     network: NetworkConfig = field(default_factory=NetworkConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
-    def resolve(self, device: str = "cpu") -> ResolvedRun:
-        """The same run with the recipe in place of every None; own images are read for that."""
+    def resolve(self, device: str = "cpu", looked: Any = None) -> ResolvedRun:
+        """The same run with the recipe in place of every None; own images are read for that.
+
+        looked     own images that were read before, see `chosen_from_images`
+        """
         data, network, training, about = self.data, self.network, self.training, self.data.about
         self._require_combination()
         if about.of_user:
             from scalechannels.training.config.own_images import chosen_from_images
 
-            data, network, training = chosen_from_images(data, network, training)
+            data, network, training = chosen_from_images(data, network, training, looked)
         side = about.image if data.placed else None
         objects = None if data.find is None else OBJECTS
         data = filled(DataConfig, data, samples=about.samples, side=side, objects=objects)

@@ -1,0 +1,178 @@
+"""What could be right for a folder of images, and how long each candidate is trained.
+
+    resized CNN                 every crop resized to one window, then a plain CNN: it sees no size at all
+    augmented CNN               a plain CNN with a window of four objects, trained on randomly rescaled images
+    scale channels              windows of all scales about the centre, trained on the images' own size
+    scale channels everywhere   the same at every place of the image, for objects off the centre
+
+All are trained on the same images with the same recipe, where they can take it. A budget of time becomes
+epochs before the training begins, by timing some steps of each: a run is what its configuration says, however
+fast the machine is later.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from scalechannels.training.config import ResolvedRun
+from scalechannels.training.config.own_images import factors
+from scalechannels.training.config.sections import ResolvedNetwork
+from scalechannels.training.distributed import joined
+from scalechannels.training.group import Group, How
+from scalechannels.training.runs import Run
+
+RESIZED, AUGMENTED = "resized CNN", "augmented CNN"
+CENTRE, EVERYWHERE = "scale channels", "scale channels everywhere"
+PLAIN = "plain CNN"
+NAMES = (RESIZED, AUGMENTED, CENTRE, EVERYWHERE, PLAIN)
+USUAL_BUDGET = "6m"
+ENOUGH, MOST_EPOCHS = 2500, 200
+"""Steps and epochs that no candidate exceeds."""
+LEAST = 150
+"""Steps below which a candidate is left out: its accuracy would say more of the budget than of itself."""
+SMOOTHING, VISIBLE, OFF_CENTRE = 0.1, 0.5, 1 / 5
+COARSER = 2**0.5
+"""The ratio of scales of channels that look everywhere: their finest ones are by far the most expensive."""
+UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A candidate whose epochs are fixed."""
+
+    name: str
+    config: ResolvedRun
+    seconds: float | None
+    """How long its training is expected to take; None where nobody has timed it."""
+
+
+def budget_seconds(budget: str) -> float:
+    """The seconds of 90s, 10m or 1h; a clear error for all else."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", budget.strip())
+    if found is None or not float(found[1]):
+        raise ValueError(f"--budget must be a time such as 90s, 10m or 1h; got '{budget}'")
+    return float(found[1]) * UNITS[found[2]]
+
+
+def candidates(base: ResolvedRun) -> tuple[dict[str, ResolvedRun], dict[str, str]]:
+    """The candidates by name, and why others are left out; `base` is what the user asked for, resolved."""
+    reach = factors(base.data)
+    found, left_out = {}, {}
+    plain = replace(base.network, name="cnn", blur=None, shifts=0)
+    rescaled = replace(base.data, sizes=tuple(dict.fromkeys(reach)), redraw=len(set(reach)) > 1)
+    if base.data.images == "crops":
+        data = replace(rescaled, resize=base.network.window)
+        found[RESIZED] = replace(base, data=data, network=plain)
+    else:
+        left_out[RESIZED] = "images are frames, and a small object in a resized frame stays small"
+    found[AUGMENTED] = replace(base, data=rescaled, network=plain)
+    found[CENTRE] = base
+    found[EVERYWHERE] = replace(base, network=everywhere(base))
+    return {name: with_recipe(config) for name, config in found.items()}, left_out
+
+
+def named(config: ResolvedRun) -> str:
+    """What a candidate with this configuration is called."""
+    if config.network.name != "cnn":
+        return EVERYWHERE if config.network.look == "everywhere" else CENTRE
+    if config.data.resize is not None:
+        return RESIZED
+    return AUGMENTED if config.data.redraw else PLAIN
+
+
+def everywhere(base: ResolvedRun) -> ResolvedNetwork:
+    """The network that looks everywhere: coarser steps, and no channels beyond the range."""
+    own, (low, high) = base.training_scale, factors(base.data)
+    first, last = (math.log(end, COARSER) for end in (low, high))
+    ends = [own * COARSER**step for step in (math.floor(first + 1e-6), math.ceil(last - 1e-6))]
+    return replace(
+        base.network, look="everywhere", blur=None, shifts=0, ratio=COARSER, low=ends[0], high=ends[1]
+    )
+
+
+def with_recipe(config: ResolvedRun) -> ResolvedRun:
+    """The training that our measurements support, where the user has not said otherwise.
+
+    Images are shifted by up to a fifth of the object, since no object lies exactly at the centre; targets
+    are smoothed; objects may be larger than the picture; and the weights of the last tenth of the steps are
+    averaged.
+    """
+    training = config.training
+    side = config.data.resize or config.data.own.object_pixels
+    shifted = training.crops or training.jitter
+    augmented = replace(
+        training,
+        smoothing=training.smoothing or SMOOTHING,
+        crops=training.crops if shifted else max(1, round(OFF_CENTRE * side)),
+    )
+    if config.network.name != "cnn" and training.visible == 1:
+        augmented = replace(augmented, visible=VISIBLE)
+    if config.network.name == "cnn" or config.network.look == "everywhere":
+        crops = augmented.crops or training.jitter  # the windows of these are not shifted by themselves
+        augmented = replace(augmented, jitter=0, crops=crops)
+    return replace(config, training=augmented)
+
+
+def with_epochs(config: ResolvedRun, epochs: int, images: int) -> ResolvedRun:
+    """The run of so many epochs; what follows from their number is set with it."""
+    training = config.training
+    steps = epochs * max(1, images // training.batch)
+    average = training.average or min(0.999, max(0.0, 1 - 10 / steps))
+    period = epochs if training.schedule == "cosine" else training.period
+    training = replace(
+        training,
+        epochs=epochs,
+        period=period,
+        average=average,
+        average_corrected=average > 0,
+    )
+    return replace(config, training=training)
+
+
+def planned(
+    configs: dict[str, ResolvedRun], images: int, budget: float, device: str, root: Path | None = None
+) -> tuple[list[Planned], dict[str, str]]:
+    """The epochs of each within the budget, and which are left out since too few steps would be left.
+
+    Every candidate gets the same share of the time; what a fast one does not need goes to the slower ones.
+    Where the shares are too small, the slowest candidate is left out.
+    """
+    timed = {name: seconds_an_epoch(config, torch.device(device), root) for name, config in configs.items()}
+    steps = {name: max(1, images // config.training.batch) for name, config in configs.items()}
+    most = {name: min(MOST_EPOCHS, max(20, math.ceil(ENOUGH / steps[name]))) for name in configs}
+    least = {name: min(most[name], math.ceil(LEAST / steps[name])) for name in configs}
+    waiting, left_out = sorted(configs, key=timed.__getitem__), {}
+    while waiting:
+        epochs = shared(budget, [(timed[name], most[name]) for name in waiting])
+        if all(found >= least[name] for name, found in zip(waiting, epochs, strict=True)):
+            break
+        slowest = waiting.pop()
+        needed = (len(waiting) + 1) * least[slowest] * timed[slowest]
+        left_out[slowest] = f"it is slow, and needs --budget {math.ceil(needed / 60)}m or more"
+    plans = [
+        Planned(name, with_epochs(configs[name], found, images), found * timed[name])
+        for name, found in zip(waiting, epochs if waiting else (), strict=True)
+    ]
+    return sorted(plans, key=lambda plan: NAMES.index(plan.name)), left_out
+
+
+def shared(budget: float, wanted: Sequence[tuple[float, int]]) -> list[int]:
+    """The epochs of each of `wanted`, (seconds an epoch, epochs at most), the fastest first."""
+    found = []
+    for place, (seconds, most) in enumerate(wanted):
+        found.append(min(most, int(budget / (len(wanted) - place) / seconds)))
+        budget -= found[-1] * seconds
+    return found
+
+
+def seconds_an_epoch(config: ResolvedRun, device: torch.device, root: Path | None = None) -> float:
+    """How long an epoch takes here, from a few steps; nothing is kept or written."""
+    with joined(device) as processes:
+        group = Group([Run(config, Path())], device, processes, How(root, compiled=False))
+        return group.seconds_an_epoch()

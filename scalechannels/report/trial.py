@@ -1,0 +1,168 @@
+"""A trained candidate under all conditions: what it gets right, how sure it is, and what it costs."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from scalechannels.backbones.sized import multiplications
+from scalechannels.network import Explanation
+from scalechannels.report.calibration import calibration_error, fitted_temperature
+from scalechannels.report.conditions import Condition, picture
+from scalechannels.training.config.sections import DataConfig
+from scalechannels.training.own_images import FolderData
+from scalechannels.training.progress import Progress
+
+MOST_TESTED = 400
+"""Images of a part under each condition; more are thinned out evenly."""
+AT_ONCE = 2**21
+"""Pixels that go through a network together."""
+
+
+@dataclass(frozen=True)
+class Tested:
+    """One candidate on one part under one condition; accuracies in per cent."""
+
+    group: str
+    value: float
+    images: int
+    accuracy: float
+    balanced: float
+    """The mean of the classes' accuracies."""
+    margin: float
+    """The balanced accuracy is uncertain by so much on either side, at the level of 95 %."""
+    calibration: float
+    """The expected calibration error in per cent, at the fitted temperature."""
+    sure: float
+    """The mean probability of the answers in per cent."""
+    per_class: list[float]
+    confusion: list[list[int]]
+    selection: list[float] | None
+    """The mean contribution of each scale channel; None without channels."""
+
+
+def tried(network: Any, data: FolderData, wanted: Sequence[Condition], progress: Progress) -> dict[str, Any]:
+    """All that the report says of a candidate; the temperature is fitted on the validation part."""
+    network.eval()
+    said: dict[str, list[Explanation]] = {}
+    labels: dict[str, Tensor] = {}
+    seconds = 0.0
+    for split in ("validation", "test"):
+        chosen = thinned(len(data.part(split)))
+        labels[split] = torch.tensor([data.part(split).labels[index] for index in chosen])
+        said[split] = []
+        for condition in wanted:
+            started = time.perf_counter()
+            answers = answered(network, _pictures(data, split, chosen, condition), data.device)
+            seconds += time.perf_counter() - started
+            said[split].append(answers)
+            progress.advance(f"{condition.group} {condition.value:.3g}", 2 * len(wanted))
+    sizes = [place for place, condition in enumerate(wanted) if condition.group == "size"]
+    fitted_on = torch.cat([said["validation"][place].logits for place in sizes])
+    temperature = fitted_temperature(fitted_on, labels["validation"].repeat(len(sizes)))
+    own = [place for place, condition in enumerate(wanted) if condition == Condition("size", 1.0)]
+    scales = said["validation"][own[0]].scales if own else None
+    asked = len(wanted) * sum(map(len, labels.values()))
+    return {
+        "temperature": temperature,
+        "own_scale": None if scales is None else float(scales.median()),
+        "cost": cost(network),
+        "seconds_an_image": seconds / asked,
+        **{
+            split: [
+                asdict(tested(condition, answers, labels[split], len(data.classes), temperature))
+                for condition, answers in zip(wanted, said[split], strict=True)
+            ]
+            for split in ("validation", "test")
+        },
+        **{
+            f"{split}_images": right_shares(wanted, said[split], labels[split])
+            for split in ("validation", "test")
+        },
+    }
+
+
+def tested(
+    condition: Condition, answers: Explanation, labels: Tensor, classes: int, temperature: float
+) -> Tested:
+    """The numbers of one condition."""
+    said = answers.logits.argmax(1)
+    confusion = torch.bincount(labels * classes + said, minlength=classes**2).view(classes, classes)
+    counts, right = confusion.sum(1), confusion.diagonal()
+    there = counts > 0
+    shares = right[there] / counts[there]
+    hedged = (right[there] + 1) / (counts[there] + 2)  # so that one class without a mistake is not certain
+    variance = (hedged * (1 - hedged) / counts[there]).sum() / int(there.sum()) ** 2
+    logits = answers.logits / temperature
+    return Tested(
+        condition.group,
+        condition.value,
+        len(labels),
+        100 * float((said == labels).double().mean()),
+        100 * float(shares.double().mean()),
+        196 * math.sqrt(float(variance)),
+        calibration_error(logits, labels),
+        100 * float(logits.softmax(1).amax(1).mean()),
+        (100 * right.double() / counts.clamp_min(1)).tolist(),
+        confusion.tolist(),
+        None if answers.contributions is None else answers.contributions.double().mean(0).tolist(),
+    )
+
+
+def right_shares(wanted: Sequence[Condition], said: Sequence[Explanation], labels: Tensor) -> list[float]:
+    """For each image, under what share of the scored conditions it was classified correctly."""
+    right = [
+        (answers.logits.argmax(1) == labels).double()
+        for condition, answers in zip(wanted, said, strict=True)
+        if condition.scored
+    ]
+    return torch.stack(right).mean(0).tolist()
+
+
+@torch.inference_mode()
+def answered(network: Any, pictures: Sequence[Tensor], device: torch.device | str) -> Explanation:
+    """What a network says about pictures (C, H, W) of any sizes; those of one size go through together."""
+    of_size: dict[tuple[int, ...], list[int]] = {}
+    for index, one in enumerate(pictures):
+        of_size.setdefault(tuple(one.shape), []).append(index)
+    parts: list[Explanation] = []
+    order: list[int] = []
+    for shape, indices in of_size.items():
+        step = max(1, AT_ONCE // math.prod(shape))
+        for start in range(0, len(indices), step):
+            together = indices[start : start + step]
+            parts.append(network.explain(torch.stack([pictures[index] for index in together]).to(device)))
+            order += together
+    back = torch.tensor(order).argsort()
+
+    def joined(name: str) -> Any:
+        values = [getattr(part, name) for part in parts]
+        return None if values[0] is None else torch.cat(values).float().cpu()[back]
+
+    return Explanation(joined("logits"), None, joined("contributions"), joined("scales"))
+
+
+def _pictures(data: FolderData, split: str, chosen: Sequence[int], condition: Condition) -> list[Tensor]:
+    config: DataConfig = data.config
+    images, kind = data.images(split), config.images or "crops"
+    return [picture(images[index], condition, kind, config.own.object_pixels, index) for index in chosen]
+
+
+def thinned(count: int) -> list[int]:
+    """Which of so many images are tested: all, or every second, third, …"""
+    return list(range(0, count, max(1, -(-count // MOST_TESTED))))
+
+
+def cost(network: Any) -> dict[str, float]:
+    """Parameters, and multiplications of an image where the network's windows do not depend on its size."""
+    parameters = sum(parameter.numel() for parameter in network.parameters())
+    if network.look == "everywhere":
+        return {"parameters": parameters}
+    channels = len(getattr(network, "grid", (1,)))
+    return {"parameters": parameters, "multiplications": channels * multiplications(network.backbone)}

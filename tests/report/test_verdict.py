@@ -1,0 +1,67 @@
+"""Verdicts on invented results: chosen on the validation part, told by the test part."""
+
+import pytest
+
+from scalechannels.report.conditions import conditions
+from scalechannels.report.verdict import chosen, verdict
+
+CONDITIONS = conditions(0.5, 2)
+
+
+def part(size: float, offset: float | None = None, surroundings: float | None = None) -> list[dict]:
+    """The same accuracy at all sizes, at all offsets and in all surroundings."""
+    values = {
+        "size": size,
+        "offset": size if offset is None else offset,
+        "surroundings": surroundings or size,
+    }
+    return [{"group": one.group, "value": one.value, "balanced": values[one.group]} for one in CONDITIONS]
+
+
+def trial(validation: float, test: float, cost: float | None, spread: float = 0.0, **others: float) -> dict:
+    return {
+        "validation": part(validation),
+        "test": part(test, **others),
+        "test_images": [test / 100 + spread * (-1) ** k for k in range(100)],
+        "cost": {"parameters": 1} if cost is None else {"parameters": 1, "multiplications": cost},
+    }
+
+
+def result(**trials: dict) -> dict:
+    named = {name.replace("_", " "): one for name, one in trials.items()}
+    return {"candidates": named, "object_pixels": 28.0, "reduce": 1, "kind": "crops"}
+
+
+def test_the_choice_is_made_on_validation_and_told_with_test_numbers() -> None:
+    said = verdict(result(resized_CNN=trial(90, 80, 4), scale_channels=trial(85, 95, 20)))
+    assert said.winner == "resized CNN"
+    assert said.text.startswith("Use the resized CNN: 80 % on average over sizes ½ to 2 and small offsets; ")
+    assert "scale channels 95 %" in said.text
+    assert said.text.endswith("resizing a crop removes the object's size: scale channels are not needed.")
+    said = verdict(result(resized_CNN=trial(70, 80, 4), scale_channels=trial(85, 95, 20)))
+    assert said.winner == "scale channels"
+    assert said.text.endswith("Scale channels keep their accuracy at sizes that were not trained on.")
+
+
+@pytest.mark.parametrize(("better", "wins"), [(0.4, "cheap"), (0.6, "dear")])
+def test_of_those_that_are_as_good_the_cheapest_is_used(better: float, wins: str) -> None:
+    assert chosen({"cheap": trial(90, 1, 1), "dear": trial(90 + better, 1, 9)}) == wins
+    assert chosen({"cheap": trial(90, 1, 1e9), "dear": trial(90 + better, 1, None)}) == wins
+
+
+def test_what_chance_explains_is_told() -> None:
+    one, other = trial(90, 80, 4, spread=0.2), trial(80, 79, 4)
+    assert (
+        "100 test images cannot tell it from the augmented CNN."
+        in verdict(result(resized_CNN=one, augmented_CNN=other)).text
+    )
+    assert "cannot tell" not in verdict(result(resized_CNN=one, augmented_CNN=trial(80, 60, 4))).text
+
+
+def test_what_the_winner_does_not_stand_is_told() -> None:
+    assert verdict(result(scale_channels=trial(90, 80, 4))).remarks == []
+    said = verdict(result(scale_channels=trial(90, 80, 4, offset=60, surroundings=40))).remarks
+    assert said == [
+        "An object 2 pixels off the centre costs 20 points (objects have 28).",
+        "Later crops must be as tight as these: with 1.5 times the side, accuracy is 40 %.",
+    ]
