@@ -91,8 +91,8 @@ def crops(images: Tensor, size: float) -> Tensor:
     return rescale(images, size, round(size * images.shape[-1]), continuation="border")
 
 
-def frames(images: Tensor, size: float) -> Tensor:
-    return rescale(images, size, FRAME)
+def frames(images: Tensor, size: float, side: int = FRAME) -> Tensor:
+    return rescale(images, size, side)
 
 
 def off_centre(images: Tensor, seed: int = 0) -> Tensor:

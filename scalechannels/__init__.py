@@ -22,6 +22,7 @@ _HOMES = {
     "selection": "selected_scale scale_contributions expected_window",
     "invariance": "scale_invariance_error",
     "saving.saved_network": "load",
+    "predictor": "Predictor",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = [*_HOME_OF, "__version__"]

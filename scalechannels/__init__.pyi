@@ -17,6 +17,7 @@ from scalechannels.pooling import LogMeanExpOverScales as LogMeanExpOverScales
 from scalechannels.pooling import MaxOverScales as MaxOverScales
 from scalechannels.pooling import MeanOverScales as MeanOverScales
 from scalechannels.pooling import MeanProbabilityOverScales as MeanProbabilityOverScales
+from scalechannels.predictor import Predictor as Predictor
 from scalechannels.sampling import Foveate as Foveate
 from scalechannels.saving.saved_network import load as load
 from scalechannels.scales import ScaleGrid as ScaleGrid

@@ -42,7 +42,8 @@ ALLOWED: dict[str, set[str]] = {
         *("core", "backbones", "saving", "data", "detection", "training", "report", "paper", "demo"),
         *("files", "cli", "meters", "compare"),
     },
-    "scalechannels": {"core", "backbones", "saving", "detection", "meters"},
+    "predictor": {"core", "saving", "data"},
+    "scalechannels": {"core", "backbones", "saving", "detection", "meters", "predictor"},
 }
 
 

@@ -1,0 +1,60 @@
+"""Predictor: a saved network and all that is needed to ask it about image files, in one call.
+
+predictor = Predictor("runs/photos-1f2e3d4c")
+answer = predictor("cat.jpg")
+answer.label, answer.probability, answer.size      # "cat", 0.93, 1.9 times the training objects
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from scalechannels.data.frames import reduced
+from scalechannels.data.pictures import as_taken, read_image
+from scalechannels.saving.saved_network import SavedNetwork
+
+
+class Answer(NamedTuple):
+    """What a network says about one image."""
+
+    label: str
+    probability: float
+    """Of that class, calibrated where the network is."""
+    probabilities: dict[str, float]
+    """Of all classes."""
+    size: float | None
+    """The object's size in times of the training objects, by the deciding channel: right to about half an
+    octave. None for networks without channels, or of which nobody measured it."""
+    pixels: float | None
+    """The same in pixels of the image."""
+
+
+class Predictor:
+    """A saved network, by its folder or the name of a shipped one, that answers for files and tensors.
+
+    Images are read, reduced and given to the network as `scalechannels predict` does it.
+    """
+
+    def __init__(self, network: str | os.PathLike[str], device: str = "cpu") -> None:
+        self.saved = SavedNetwork.open(network)
+        self.device = torch.device(device)
+        self.saved.network.to(self.device).eval()
+
+    @torch.inference_mode()
+    def __call__(self, image: str | os.PathLike[str] | Tensor) -> Answer:
+        """`image` is a file, or a tensor (C, H, W) with values from 0 to 1."""
+        saved = self.saved
+        read = image if isinstance(image, Tensor) else read_image(Path(image), grey=saved.grey)
+        taken = reduced(as_taken(read, saved.values, False), saved.reduce)
+        said = saved.network.explain(taken[None].to(self.device))
+        shares = (said.logits[0] / saved.temperature).softmax(0).tolist()
+        names = saved.names or [str(index) for index in range(len(shares))]
+        best = max(range(len(shares)), key=shares.__getitem__)
+        size = None if said.scales is None or not saved.own_scale else float(said.scales[0]) / saved.own_scale
+        pixels = None if size is None or saved.object_size is None else size * saved.object_size
+        return Answer(names[best], shares[best], dict(zip(names, shares, strict=True)), size, pixels)

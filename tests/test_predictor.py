@@ -1,0 +1,48 @@
+"""Predictor says what the command `predict` says, and in which size an object is."""
+
+import csv
+from pathlib import Path
+
+import pytest
+import torch
+from helpers.command_line import run
+from helpers.own_folder import write
+
+from scalechannels import Predictor, ScaleGrid, fovlse
+from scalechannels.data.pictures import read_image
+
+
+def test_answers_are_those_of_predict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    root = write(tmp_path / "images", [(40, 30), (28, 28)])
+    network = fovlse(ScaleGrid.of(0.5, 1, 2), classes=3)
+    network.usage = {
+        "classes": ["a", "b", "c"],
+        "background": None,
+        "values": "unit",
+        "reduce": 1,
+        "temperature": 0.5,
+        "object_size": 56.0,
+        "own_scale": 1.0,
+    }
+    network.save_pretrained(tmp_path / "net")
+    assert run("predict", "net", "images", "--out", "said.csv") == 0
+    predictor = Predictor("net")
+    for row in csv.DictReader((tmp_path / "said.csv").read_text().splitlines()):
+        answer = predictor(row["path"])
+        assert answer.label == row["class"]
+        assert answer.probability == pytest.approx(float(row["probability"]), abs=1e-4)
+        assert answer.size == pytest.approx(float(row["scale"]))
+        assert answer.pixels == pytest.approx(56 * answer.size)
+        assert sum(answer.probabilities.values()) == pytest.approx(1)
+        assert predictor(read_image(Path(row["path"]), grey=True)) == answer
+        with torch.inference_mode():
+            logits = network.eval()(read_image(Path(row["path"]), grey=True)[None])
+        assert answer.probability == pytest.approx(float((logits / 0.5).softmax(1).max()))  # not at 1
+    assert root.exists()
+
+
+def test_a_network_that_nobody_measured_has_no_size() -> None:
+    answer = Predictor("fovlse-mnist")(torch.rand(1, 60, 60))
+    assert answer.size is answer.pixels is None
+    assert answer.label in answer.probabilities
