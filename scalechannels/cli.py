@@ -79,8 +79,8 @@ Root = Annotated[
 Split = Annotated[
     Literal["validation", "test"],
     Parameter(
-        help="The images to test on: validation to compare options, test for the final result. Your own "
-        "images have only one held-out set, used for both."
+        help="The images to test on: validation to compare options, test for the final result. Reports on "
+        "your own images always use both."
     ),
 ]
 Out = Annotated[Path, Parameter(help="The folder for runs; each run gets a subfolder.")]
@@ -88,7 +88,8 @@ Sizes = Annotated[
     tuple[float, ...] | None,
     Parameter(
         help="The object sizes to test at; 1 is the size in the original images. Default: 17 sizes from 1/2 "
-        "to 8 for digits, 9 from 1/2 to 2 for CIFAR-10, 17 from 1/4 to 4 for your own images.",
+        "to 8 for digits, 9 from 1/2 to 2 for CIFAR-10, 17 from 1/4 to 4 for your own images (in reports two "
+        "for each octave of --range).",
         validator=[
             must(lambda sizes: all(0 < size < float("inf") for size in sizes), "be positive numbers"),
             must(lambda sizes: all(0.001 <= size <= 1000 for size in sizes), "be from 0.001 to 1000"),

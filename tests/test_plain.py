@@ -255,3 +255,23 @@ def test_what_is_no_image_is_named(images: Tensor, error: type[Exception], messa
 def test_only_the_cnn_of_digits_can_be_wider() -> None:
     with pytest.raises(ValueError, match="width must be 1 for the CIFAR-10 backbone; got 2"):
         cnn(data="cifar10", width=2)
+
+
+def test_resized_images_have_one_answer_at_every_size_and_keep_their_aspect(tmp_path) -> None:
+    from scalechannels.backbones.sized import sized_backbone
+    from scalechannels.plain import PlainNetwork, resized
+
+    network = PlainNetwork(sized_backbone(28, 1, 3), resize=True).eval()
+    ramp = torch.linspace(0, 1, 112).expand(1, 1, 112, 112)
+    smaller = resized(ramp, 28)
+    assert torch.equal(resized(smaller, 28), smaller)  # already of that size
+    assert torch.allclose(network(ramp), network(smaller), atol=1e-6)
+    wide = torch.rand(1, 1, 56, 112)
+    seen = resized(wide, 28)
+    assert torch.allclose(seen[..., 0, :], seen[..., 5, :])  # above the image its first row is repeated
+    assert not torch.allclose(seen[..., 10, :], seen[..., 14, :])
+    network.save_pretrained(tmp_path / "net")
+    again = scalechannels.load(tmp_path / "net")
+    assert torch.equal(again(wide), network(wide))
+    with pytest.raises(ValueError, match="resize needs a backbone that says how large its window is"):
+        PlainNetwork(torch.nn.Flatten(), resize=True)

@@ -85,6 +85,7 @@ def export(
         background=saved.background,
         values=(BACKGROUND, -BACKGROUND) if saved.values == "digits" else (0.0, 1.0),
         reduce=saved.reduce,
+        temperature=saved.temperature,
     )
     height, width = done.size or ("height", "width")
     megabytes = done.path.stat().st_size / 1e6
@@ -93,6 +94,11 @@ def export(
     print(" and ".join(done.outputs))
     counts = ", ".join(map(str, done.batches))
     print(f"onnxruntime agrees with PyTorch within {done.error:.0e} on random images in batches of {counts}")
+    if saved.temperature != 1:
+        print(
+            f"For calibrated probabilities divide the logits by {saved.temperature:.4g} before the softmax "
+            "(`temperature` in the metadata)."
+        )
     if saved.reduce > 1:
         print(
             f"Shrink each image by a factor of {saved.reduce} along each side before you pass it in, as the "

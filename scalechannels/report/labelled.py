@@ -14,7 +14,7 @@ from scalechannels.data.frames import reduced
 from scalechannels.data.pictures import as_taken
 from scalechannels.data.survey import Images
 from scalechannels.report.conditions import Condition, picture
-from scalechannels.report.trial import answered, tested
+from scalechannels.report.trial import answered, summary
 from scalechannels.saving.saved_network import SavedNetwork
 from scalechannels.training.progress import Progress
 
@@ -48,7 +48,7 @@ def labelled(
             # The object's size matters only off the centre.
             pictures = [picture(one, condition, images, 1.0, number) for number, one in enumerate(shown)]
             answers = answered(network, pictures, device)
-            entry = asdict(tested(condition, answers, labels, len(names), saved.temperature))
+            entry = asdict(summary(condition, answers, labels, len(names), saved.temperature))
             entries.append({"size": size, **entry})
             progress.advance(f"size {size:.3g}: {entry['accuracy']:.1f} %", len(sizes))
     return {"split": "all", "sizes": entries}

@@ -76,7 +76,7 @@ def tried(network: Any, data: FolderData, wanted: Sequence[Condition], progress:
         "seconds_an_image": seconds / asked,
         **{
             split: [
-                asdict(tested(condition, answers, labels[split], len(data.classes), temperature))
+                asdict(summary(condition, answers, labels[split], len(data.classes), temperature))
                 for condition, answers in zip(wanted, said[split], strict=True)
             ]
             for split in ("validation", "test")
@@ -88,7 +88,7 @@ def tried(network: Any, data: FolderData, wanted: Sequence[Condition], progress:
     }
 
 
-def tested(
+def summary(
     condition: Condition, answers: Explanation, labels: Tensor, classes: int, temperature: float
 ) -> Tested:
     """The numbers of one condition."""

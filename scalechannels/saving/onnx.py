@@ -69,6 +69,7 @@ def export_onnx(
     background: int | None = None,
     values: tuple[float, float] = (0.0, 1.0),
     reduce: int = 1,
+    temperature: float = 1.0,
 ) -> Exported:
     """Write a network as ONNX, once onnxruntime agrees with PyTorch.
 
@@ -79,6 +80,7 @@ def export_onnx(
     background  which class is no object, for the metadata of a detector
     values      the least and greatest value of the images that the network was trained on
     reduce      how many times smaller images have to be made first, for the metadata
+    temperature what logits have to be divided by for calibrated probabilities, for the metadata
 
     Law: logits agree within 1e-4 (relative to the largest where that exceeds 1) on random images, for
     batches of several sizes and, where the size is free, images of two. A file that fails is not left behind,
@@ -118,6 +120,7 @@ def export_onnx(
             "input_size": None if size is None else list(size),
             "values": list(values),
             "reduce": reduce,
+            "temperature": temperature,
             **({"step": network.step} if module.dense else {}),
         }
         for name, value in described.items():

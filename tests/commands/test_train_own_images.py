@@ -3,6 +3,9 @@
 import csv
 import json
 import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -295,3 +298,24 @@ def test_every_kind_of_image_is_learnt_from_and_predicted(
     found = json.loads((here / "all.json").read_text())
     assert len(found) == 19
     assert all(0 < one["probability"] <= 1 for one in found)
+
+
+@pytest.mark.slow
+def test_a_killed_command_resumes_where_it_was(here: Path) -> None:
+    """SIGKILL while the second candidate trains: the first is not trained again, the second resumes."""
+    photos(here / "photos", count=10)
+    words = ("train", "--data", "photos", *QUICK, "--training.epochs", "60", "--sizes", "1")
+    command = [sys.executable, "-m", "scalechannels.cli", *map(str, words)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            if line.startswith("2/4 augmented CNN"):
+                break
+        run_folder = only("photos-*") / "candidates"
+        while not list(run_folder.glob("cnn-*/checkpoint.safetensors")):
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.kill()
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert "1/4 resized CNN: already trained\n2/4 augmented CNN: 60 epochs …\n" in ended.stdout
+    assert (only("photos-*") / "report.html").exists()

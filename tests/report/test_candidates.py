@@ -1,0 +1,85 @@
+"""Which candidates a folder has, what each is trained with, and how a budget is shared."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from helpers.own_folder import chosen, write
+
+from scalechannels.report.candidates import (
+    AUGMENTED,
+    CENTRE,
+    EVERYWHERE,
+    RESIZED,
+    budget_seconds,
+    candidates,
+    named,
+    seconds_an_epoch,
+    shared,
+    with_epochs,
+)
+from scalechannels.training.build import build_network
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write(tmp_path / "images", [(28, 28)] * 10)
+
+
+def test_crops_have_four_candidates_with_one_recipe(folder: Path) -> None:
+    found, left_out = candidates(chosen(folder))
+    assert (list(found), left_out) == ([RESIZED, AUGMENTED, CENTRE, EVERYWHERE], {})
+    for name, config in found.items():
+        assert named(config) == name
+        assert config.resolve() == config  # each is a run that can be trained
+        assert config.training.smoothing == 0.1
+        assert config.training.crops == 6  # no candidate takes objects to be exactly at the centre
+        assert config.training.visible == (0.5 if "scale" in name else 1)
+        assert build_network(config, None, 2).eval()(torch.rand(2, 1, 40, 50)).shape == (2, 2)
+    assert found[RESIZED].data.resize == 28
+    for name in (RESIZED, AUGMENTED):
+        assert (found[name].data.sizes, found[name].data.redraw) == ((0.25, 4.0), True)
+    assert found[CENTRE].data.sizes == found[EVERYWHERE].data.sizes == (1.0,)
+    grid = build_network(found[EVERYWHERE], None, 2).grid
+    assert (len(grid), grid.minimum, grid.maximum) == (9, pytest.approx(0.25), pytest.approx(4))
+
+
+def test_frames_are_not_resized_and_options_win(folder: Path) -> None:
+    base = chosen(folder, images="frames", range=(0.5, 2.0))
+    given = replace(base.training, jitter=2, smoothing=0.3, visible=0.7)
+    found, left_out = candidates(replace(base, training=given))
+    assert list(found) == [AUGMENTED, CENTRE, EVERYWHERE]
+    assert "images are frames" in left_out[RESIZED]
+    assert found[AUGMENTED].data.sizes == (0.5, 2.0)
+    assert [(one.training.jitter, one.training.crops) for one in found.values()] == [(0, 2), (2, 0), (0, 2)]
+    assert {one.training.smoothing for one in found.values()} == {0.3}
+    assert found[CENTRE].training.visible == 0.7
+
+
+def test_the_average_is_as_long_as_the_steps_allow(folder: Path) -> None:
+    config = candidates(chosen(folder))[0][CENTRE]
+    short, long = (with_epochs(config, epochs, 160).training for epochs in (10, 10_000))
+    assert (short.epochs, short.period, short.average_corrected) == (10, 10, True)
+    steps = 10 * (160 // config.training.batch)
+    assert short.average == pytest.approx(1 - 10 / steps)
+    assert long.average == 0.999
+    given = replace(config, training=replace(config.training, average=0.5, average_corrected=True))
+    assert with_epochs(given, 10, 160).training.average == 0.5
+
+
+def test_a_budget_is_shared_and_what_is_not_needed_goes_on() -> None:
+    assert shared(100, [(1.0, 10), (1.0, 1000), (10.0, 1000)]) == [10, 45, 4]
+    assert shared(1, [(10.0, 5)]) == [0]
+    assert [budget_seconds(said) for said in ("90s", "1.5m", "2 h")] == [90, 90, 7200]
+    for said in ("", "10", "m", "0s", "-1m", "1d"):
+        with pytest.raises(ValueError, match="--budget must be a time such as 90s, 10m or 1h"):
+            budget_seconds(said)
+
+
+def test_timing_leaves_nothing_behind(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    config = candidates(chosen(folder))[0][RESIZED]
+    assert seconds_an_epoch(config, torch.device("cpu")) > 0
+    assert list((tmp_path / "here").iterdir()) == []
