@@ -105,12 +105,14 @@ def points_of(result: Mapping[str, Any], group: str) -> dict[str, list[Point]]:
 def table(result: Mapping[str, Any]) -> str:
     """Test accuracy as text: a row for each condition, a column for each candidate."""
     names = list(result["candidates"])
-    width = max(12, *(len(name) + 2 for name in names))
-    lines = [f"{'':>22}" + "".join(f"{name:>{width}}" for name in names)]
-    entries = zip(*(result["candidates"][name]["test"] for name in names), strict=True)
-    for row in entries:
-        cells = "".join(f"{entry['balanced']:>{width - 2}.1f} %" for entry in row)
-        lines.append(f"{said(row[0], result):>22}{cells}")
+    widths = [max(10, len(name) + 2) for name in names]
+    lines = [f"{'':>16}" + "".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))]
+    for row in zip(*(result["candidates"][name]["test"] for name in names), strict=True):
+        cells = zip(row, widths, strict=True)
+        lines.append(
+            f"{said(row[0], result):>16}"
+            + "".join(f"{entry['balanced']:>{width - 2}.1f} %" for entry, width in cells)
+        )
     return "\n".join(lines)
 
 
@@ -119,7 +121,8 @@ def said(entry: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     if entry["group"] == "size":
         return f"size {entry['value']:.3g}" + (" (own)" if abs(entry["value"] - 1) < 1e-6 else "")
     if entry["group"] == "offset":
-        return f"{_pixels_off(entry['value'], result)} pixels off"
+        pixels = _pixels_off(entry["value"], result)
+        return f"{pixels} {'pixel' if pixels == 1 else 'pixels'} off"
     return SURROUNDINGS[int(entry["value"])]
 
 
