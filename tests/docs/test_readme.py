@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from scalechannels.cli import app, main
+from scalechannels.report import candidates
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
