@@ -86,11 +86,12 @@ def measured(case: dict[str, Any], folder: Path, out: Path, device: str, steps: 
     """One candidate, trained and tested."""
     data = DataConfig("folder", folder=str(folder), images=case["kind"], object_size=28.0, range=REACH)
     base = RunConfig(data, training=TrainingConfig(seed=case["seed"])).resolve(torch.device(device).type)
-    found, _ = candidates(base)
+    said = TrainingConfig()
+    found, _ = candidates(base, said)
     count = 10 * case["images"]
     config = found[case["method"]]
     epochs = math.ceil(steps / max(1, count // config.training.batch))
-    config = with_epochs(config, epochs, count)
+    config = with_epochs(config, epochs, count, said)
     started = time.perf_counter()
     (run,) = fit([config], out, device=device, split="test", sizes=[1.0])
     seconds = time.perf_counter() - started

@@ -182,8 +182,8 @@ def train_network(
     if wanted.data.about.of_user:
         from scalechannels.report.own_images_run import Asked, train_own_images
 
-        del options["sizes"]
-        train_own_images(wanted, Asked(out, place, compare, budget, sizes, {"root": root, **options}))
+        more = {"root": root, **{name: value for name, value in options.items() if name != "sizes"}}
+        train_own_images(wanted, Asked(out, place, compare, budget, recipe == "recommended", sizes, more))
     elif budget is not None:
         raise ValueError("--budget is only for your own images; give --training.epochs")
     else:

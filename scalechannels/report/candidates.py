@@ -20,8 +20,9 @@ from pathlib import Path
 
 import torch
 
-from scalechannels.training.config import ResolvedRun
+from scalechannels.training.config import ResolvedRun, TrainingConfig
 from scalechannels.training.config.own_images import factors
+from scalechannels.training.config.recommended import decay
 from scalechannels.training.config.sections import ResolvedNetwork
 from scalechannels.training.distributed import joined
 from scalechannels.training.group import Group, How
@@ -60,8 +61,14 @@ def budget_seconds(budget: str) -> float:
     return float(found[1]) * UNITS[found[2]]
 
 
-def candidates(base: ResolvedRun) -> tuple[dict[str, ResolvedRun], dict[str, str]]:
-    """The candidates by name, and why others are left out; `base` is what the user asked for, resolved."""
+def candidates(
+    base: ResolvedRun, said: TrainingConfig | None = None
+) -> tuple[dict[str, ResolvedRun], dict[str, str]]:
+    """The candidates by name, and why others are left out.
+
+    base       what the user asked for, resolved
+    said       what they said of the training; None: they want no recipe but this
+    """
     reach = factors(base.data)
     found, left_out = {}, {}
     plain = replace(base.network, name="cnn", blur=None, shifts=0)
@@ -74,7 +81,7 @@ def candidates(base: ResolvedRun) -> tuple[dict[str, ResolvedRun], dict[str, str
     found[AUGMENTED] = replace(base, data=rescaled, network=plain)
     found[CENTRE] = base
     found[EVERYWHERE] = replace(base, network=everywhere(base))
-    return {name: with_recipe(config) for name, config in found.items()}, left_out
+    return {name: with_recipe(config, said) for name, config in found.items()}, left_out
 
 
 def named(config: ResolvedRun) -> str:
@@ -96,7 +103,7 @@ def everywhere(base: ResolvedRun) -> ResolvedNetwork:
     )
 
 
-def with_recipe(config: ResolvedRun) -> ResolvedRun:
+def with_recipe(config: ResolvedRun, said: TrainingConfig | None) -> ResolvedRun:
     """The training that our measurements support, where the user has not said otherwise.
 
     Images are shifted by up to a fifth of the object, since no object lies exactly at the centre; targets
@@ -105,25 +112,28 @@ def with_recipe(config: ResolvedRun) -> ResolvedRun:
     """
     training = config.training
     side = config.data.resize or config.data.own.object_pixels
-    shifted = training.crops or training.jitter
-    augmented = replace(
-        training,
-        smoothing=training.smoothing or SMOOTHING,
-        crops=training.crops if shifted else max(1, round(OFF_CENTRE * side)),
-    )
-    if config.network.name != "cnn" and training.visible == 1:
-        augmented = replace(augmented, visible=VISIBLE)
+    augmented = training
+    if said is not None:
+        shifted = training.crops or training.jitter
+        augmented = replace(
+            training,
+            smoothing=SMOOTHING if said.smoothing is None else said.smoothing,
+            crops=training.crops if shifted else max(1, round(OFF_CENTRE * side)),
+        )
+        if config.network.name != "cnn" and said.visible is None:
+            augmented = replace(augmented, visible=VISIBLE)
     if config.network.name == "cnn" or config.network.look == "everywhere":
         crops = augmented.crops or training.jitter  # the windows of these are not shifted by themselves
         augmented = replace(augmented, jitter=0, crops=crops)
     return replace(config, training=augmented)
 
 
-def with_epochs(config: ResolvedRun, epochs: int, images: int) -> ResolvedRun:
+def with_epochs(config: ResolvedRun, epochs: int, images: int, said: TrainingConfig | None) -> ResolvedRun:
     """The run of so many epochs; what follows from their number is set with it."""
     training = config.training
     steps = epochs * max(1, images // training.batch)
-    average = training.average or min(0.999, max(0.0, 1 - 10 / steps))
+    open_average = said is not None and said.average is None
+    average = decay(steps) if open_average else training.average
     period = epochs if training.schedule == "cosine" else training.period
     training = replace(
         training,
@@ -136,7 +146,12 @@ def with_epochs(config: ResolvedRun, epochs: int, images: int) -> ResolvedRun:
 
 
 def planned(
-    configs: dict[str, ResolvedRun], images: int, budget: float, device: str, root: Path | None = None
+    configs: dict[str, ResolvedRun],
+    images: int,
+    budget: float,
+    device: str,
+    said: TrainingConfig | None = None,
+    root: Path | None = None,
 ) -> tuple[list[Planned], dict[str, str]]:
     """The epochs of each within the budget, and which are left out since too few steps would be left.
 
@@ -156,7 +171,7 @@ def planned(
         needed = (len(waiting) + 1) * least[slowest] * timed[slowest]
         left_out[slowest] = f"it is slow, and needs --budget {math.ceil(needed / 60)}m or more"
     plans = [
-        Planned(name, with_epochs(configs[name], found, images), found * timed[name])
+        Planned(name, with_epochs(configs[name], found, images, said), found * timed[name])
         for name, found in zip(waiting, epochs if waiting else (), strict=True)
     ]
     return sorted(plans, key=lambda plan: NAMES.index(plan.name)), left_out

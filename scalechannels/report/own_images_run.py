@@ -57,6 +57,8 @@ class Asked:
     compare: bool = True
     """Train all candidates, or only the network of the configuration."""
     budget: str | None = None
+    recommended: bool = True
+    """Fill in what is open of the training as `with_recipe` does."""
     sizes: Sequence[float] | None = None
     fit: dict[str, Any] | None = None
     """Further options of `fit`."""
@@ -118,6 +120,7 @@ def run_name(config: RunConfig, base: ResolvedRun, asked: Asked) -> str:
         "images": base.data.checksum,
         "precision": base.training.precision,
         "compare": asked.compare,
+        "recommended": asked.recommended,
         "budget": None if config.training.epochs else asked.budget or offered.USUAL_BUDGET,
     }
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:8]
@@ -144,8 +147,10 @@ def _plan(
     if path.exists():
         return _read_plan(path)
     streams = bool((asked.fit or {}).get("stream"))
+    as_said = config.data.checksum is not None or streams  # a run's own file says all of it
+    said = config.training if asked.recommended and not as_said else None
     if asked.compare and not streams:
-        found, left_out = offered.candidates(base)
+        found, left_out = offered.candidates(base, said)
         for name in list(found):
             try:
                 found[name].resolve()
@@ -153,19 +158,17 @@ def _plan(
                 left_out[name] = str(error)
                 del found[name]
     else:
-        as_said = config.data.checksum is not None or streams  # a run's own file says all of it
-        found, left_out = {offered.named(base): base if as_said else offered.with_recipe(base)}, {}
+        found, left_out = {offered.named(base): offered.with_recipe(base, said)}, {}
     if config.training.epochs is not None or int(os.environ.get("WORLD_SIZE", 1)) > 1:
-        as_said = config.data.checksum is not None
         epochs = base.training.epochs
         plans = [
-            Planned(name, one if as_said else offered.with_epochs(one, epochs, images), None)
+            Planned(name, one if as_said else offered.with_epochs(one, epochs, images, said), None)
             for name, one in found.items()
         ]
     else:
         say(f"budget {asked.budget or offered.USUAL_BUDGET}: timing {len(found)} candidates …", flush=True)
         root = (asked.fit or {}).get("root")
-        plans, slow = offered.planned(found, images, budget, asked.device, root)
+        plans, slow = offered.planned(found, images, budget, asked.device, said, root)
         left_out |= slow
         if not plans:
             listed = "; ".join(f"{name}: {why}" for name, why in slow.items())
