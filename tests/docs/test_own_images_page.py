@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scalechannels import ScaleGrid
 from scalechannels.cli import main
 from scalechannels.commands.train import train
+from scalechannels.data.folder import image_folder
+from scalechannels.data.survey import survey
+from scalechannels.report.own_images import described
 from scalechannels.training.config import DataConfig, RunConfig
+from scalechannels.training.config.own_images import in_parts
 
 DOCS = Path(__file__).parents[2] / "docs"
 TUTORIAL = (DOCS / "own_images.md").read_text(encoding="utf-8")
@@ -25,10 +28,10 @@ def blocks(language: str) -> list[str]:
 
 
 def run_in_shell(line: str) -> None:
-    """Run a line in which runs/NAME stands for the run with scale channels."""
+    """Run a line in which runs/NAME stands for the one run."""
     words = shlex.split(line, comments=True)
     if "runs/NAME" in words:
-        (folder,) = Path("runs").glob("fovlse-folder-*")
+        (folder,) = Path("runs").glob("stamps-*/")
         words[words.index("runs/NAME")] = str(folder)
     assert words[0] == "scalechannels"
     main(words[1:])
@@ -53,41 +56,30 @@ def test_the_folders_are_what_the_page_says_and_lead_to_what_it_shows(made: Path
     look, *_ = "".join(blocks("sh")).splitlines()
     run_in_shell(look)
     assert np.abs(pixels(made / "stamps.png") - pixels(DOCS / "images" / "own-images-sheet.png")).mean() < 3
+    images = image_folder("stamps")
+    for line in survey(images).lines():
+        assert line in TUTORIAL
     config = RunConfig(DataConfig("folder", folder="stamps")).resolve()
-    assert "rgb images, objects of 36 pixels" in TUTORIAL
-    assert (config.data.colour, config.data.object_size) == ("rgb", 36)
-    grid = ScaleGrid(config.network.low, config.network.high, ratio=config.network.ratio)
-    sigma = f"σ = {grid.minimum:.3g} to {grid.maximum:.3g}"
-    assert f"{len(grid)} channels, for 0.177 to 5.66 times that size ({sigma})" in TUTORIAL
-    assert f"training, {config.training.epochs} epochs …" in TUTORIAL
-    assert config.name in TUTORIAL  # the same images everywhere, and the same run
-    (own,) = re.findall(r" 1 +([\d.]+) % .*own size", TUTORIAL)
-    assert re.search(rf"at the training size\s\({float(own):.0f} %\)", TUTORIAL)
+    parts = in_parts(images, config.data)
+    assert [len(part) for part in parts] == [120, 40, 40]
+    assert "120 images to train on, 40 to choose by, 40 for the report" in TUTORIAL
+    assert described(config) in TUTORIAL
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)  # two minutes on two free cores
+@pytest.mark.timeout(3600)  # some minutes on two free cores
 def test_two_hundred_pngs_train_report_and_predict_with_three_commands(made: Path) -> None:
     look, train, predict = "".join(blocks("sh")).splitlines()
     for line in (look, train, predict):
         run_in_shell(line)
-    (folder,) = (made / "runs").glob("fovlse-*")
+    (folder,) = (made / "runs").glob("stamps-*/")
     result = json.loads((folder / "report.json").read_text())
-    assert result["verdict"].startswith("Scale channels help on these images")
-    assert result["images"] == {"learnt": 150, "kept": 50, "tested": 50}
+    winner = result["verdict"]["winner"]
+    assert f"Use the {winner}: " in TUTORIAL  # the last digits depend on the machine
+    assert result["images"] == {"train": 120, "validation": 40, "test": 40}
     assert (folder / "report.html").stat().st_size > 10_000
     rows = list(csv.DictReader((made / "classes.csv").read_text().splitlines()))
-    for name in ("far", "near"):
-        mine = [row for row in rows if row["path"].startswith(name)]
-        assert len(mine) == 50
-        right = sum(row["class"] == Path(row["path"]).parent.name for row in mine)
-        (said,) = re.findall(rf"(\d+) of the 50 {name} ones", TUTORIAL)
-        assert abs(right - int(said)) <= 8  # as the page says, the last digits depend on the machine
-    scales = [
-        np.median([float(row["scale"]) for row in rows if row["path"].startswith(name)])
-        for name in ("far", "near")
-    ]
-    assert scales[1] / scales[0] == pytest.approx(5, rel=0.3)  # 3.75 against 0.75
+    assert len(rows) == 100
     shown = pixels(DOCS / "images" / "own-images.png")
     assert pixels(folder / "accuracy.png").shape == shown.shape
 

@@ -10,7 +10,9 @@ from helpers.own_folder import chosen, write
 from PIL import Image
 
 import scalechannels
-from scalechannels.data.frames import framed, simulated
+from scalechannels.data.folder import image_folder
+from scalechannels.data.frames import framed, rescaled, simulated
+from scalechannels.plain import resized
 from scalechannels.saving.saved_network import SavedNetwork
 from scalechannels.training import own_images
 from scalechannels.training.config import DataConfig, NetworkConfig, ResolvedRun, RunConfig, TrainingConfig
@@ -195,3 +197,34 @@ def test_a_network_that_is_loaded_and_saved_again_is_used_as_before(tmp_path: Pa
         saved = SavedNetwork.open(tmp_path / name)
         for what in ("classes", "background", "values", "reduce", "scales"):
             assert getattr(saved, what) == getattr(first, what), what
+
+
+def test_a_run_of_an_earlier_version_keeps_its_two_parts(tmp_path: Path) -> None:
+    root = write(tmp_path, [(28, 28)] * 8)
+    today = chosen(root)
+    earlier = dataclasses.replace(today.data, test=None, images=None, validation=0.25)
+    assert RunConfig(earlier, today.network, today.training).resolve().data == earlier  # nothing is filled in
+    data = open_data(earlier)
+    learnt, kept = image_folder(root).split(0.75)
+    assert data.learnt.paths == learnt.paths
+    assert data.part("validation").paths == data.part("test").paths == kept.paths
+
+
+def test_frames_stay_and_resized_crops_lose_their_size(tmp_path: Path) -> None:
+    write(tmp_path, [(40, 30), (28, 36)] * 3)
+    framed_at_2 = chosen(tmp_path, images="frames", object_size=12.0, sizes=(2.0,))
+    data = open_data(framed_at_2.data)
+    made, (image, _) = data.training(), data.learnt[0]
+    assert made.images.shape[-1] == 40  # not twice that
+    inner = simulated(image, 2.0, tuple(image.shape[1:]))
+    assert torch.equal(made.images[0], framed(inner, 40))
+    assert data.testing(0.5, "test").images.shape[-1] == 40
+
+    config = chosen(tmp_path, NetworkConfig("cnn"), resize=20, sizes=(0.5, 2.0), redraw=True)
+    data = open_data(config.data)
+    made, (image, _) = data.training(), data.learnt[0]
+    assert made.images.shape[1:] == (1, 20, 20)
+    assert torch.equal(made.images[0], resized(rescaled(image, float(made.scales[0])), 20))
+    large, larger = (data.testing(size, "test").images for size in (2.0, 4.0))
+    assert (large - larger).abs().mean() < 0.01  # the size is gone
+    assert (large - data.testing(0.25, "test").images).abs().mean() > 0.05  # and so is the detail
