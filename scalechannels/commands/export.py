@@ -94,6 +94,11 @@ def export(
     print(" and ".join(done.outputs))
     counts = ", ".join(map(str, done.batches))
     print(f"onnxruntime agrees with PyTorch within {done.error:.0e} on random images in batches of {counts}")
+    if getattr(saved.network, "resize", False):
+        print(
+            f"Resize each image to {height}x{width} pixels first, anti-aliased: the longer side fits, and "
+            "beyond the shorter one edges are repeated (scalechannels.plain.resized)."
+        )
     if saved.temperature != 1:
         print(
             f"For calibrated probabilities divide the logits by {saved.temperature:.4g} before the softmax "
