@@ -156,32 +156,32 @@ def planned(
     """The epochs of each within the budget, and which are left out since too few steps would be left.
 
     Every candidate gets the same share of the time; what a fast one does not need goes to the slower ones.
-    Where the shares are too small, the slowest candidate is left out.
+    Where the budget does not suffice for some steps of all, the slowest candidate is left out.
     """
     timed = {name: seconds_an_epoch(config, torch.device(device), root) for name, config in configs.items()}
-    steps = {name: max(1, images // config.training.batch) for name, config in configs.items()}
-    most = {name: min(MOST_EPOCHS, max(20, math.ceil(ENOUGH / steps[name]))) for name in configs}
-    least = {name: min(most[name], math.ceil(LEAST / steps[name])) for name in configs}
+    limits = {}
+    for name, config in configs.items():
+        steps = max(1, images // config.training.batch)
+        most = min(MOST_EPOCHS, max(20, math.ceil(ENOUGH / steps)))
+        limits[name] = (timed[name], min(most, math.ceil(LEAST / steps)), most)
     waiting, left_out = sorted(configs, key=timed.__getitem__), {}
-    while waiting:
-        epochs = shared(budget, [(timed[name], most[name]) for name in waiting])
-        if all(found >= least[name] for name, found in zip(waiting, epochs, strict=True)):
-            break
-        slowest = waiting.pop()
-        needed = (len(waiting) + 1) * least[slowest] * timed[slowest]
-        left_out[slowest] = f"it is slow, and needs --budget {math.ceil(needed / 60)}m or more"
+    while waiting and (needed := sum(limits[name][0] * limits[name][1] for name in waiting)) > budget:
+        left_out[waiting.pop()] = f"it is slow, and needs --budget {math.ceil(needed / 60)}m or more"
+    epochs = shared(budget, [limits[name] for name in waiting])
     plans = [
         Planned(name, with_epochs(configs[name], found, images, said), found * timed[name])
-        for name, found in zip(waiting, epochs if waiting else (), strict=True)
+        for name, found in zip(waiting, epochs, strict=True)
     ]
     return sorted(plans, key=lambda plan: NAMES.index(plan.name)), left_out
 
 
-def shared(budget: float, wanted: Sequence[tuple[float, int]]) -> list[int]:
-    """The epochs of each of `wanted`, (seconds an epoch, epochs at most), the fastest first."""
+def shared(budget: float, limits: Sequence[tuple[float, int, int]]) -> list[int]:
+    """The epochs of each of `limits`, (seconds an epoch, epochs at least, at most), the fastest first."""
     found = []
-    for place, (seconds, most) in enumerate(wanted):
-        found.append(min(most, int(budget / (len(wanted) - place) / seconds)))
+    for place, (seconds, least, most) in enumerate(limits):
+        kept = sum(later[0] * later[1] for later in limits[place + 1 :])
+        share = min(budget / (len(limits) - place), budget - kept)
+        found.append(max(least, min(most, int(share / seconds))))
         budget -= found[-1] * seconds
     return found
 

@@ -17,6 +17,9 @@ from scalechannels.training.config import DataConfig
 from scalechannels.training.config.own_images import MEMORY, in_parts, open_folder
 from scalechannels.training.config.sections import FIELD
 
+STEPS = 8
+"""Of an octave, where sizes are drawn again in every epoch."""
+
 
 class FolderData:
     """Own images in three parts: to train on, to choose by (validation) and to report on (test).
@@ -48,6 +51,8 @@ class FolderData:
         generator = torch.Generator().manual_seed(self.config.draw_seed(draw))
         draws = torch.rand(len(images), generator=generator, dtype=torch.float64)
         sizes = drawn_scales(self.config.scale, draws)
+        if self.config.redraw:  # in small steps, so that their matrices are made once
+            sizes = 2 ** ((sizes.log2() * STEPS).round() / STEPS)
         side = self._side(images, max(1.0, *self.config.sizes))
         frames = [self._seen(image, size, side) for image, size in zip(images, sizes.tolist(), strict=True)]
         return ImageSet(torch.stack(frames), torch.tensor(self.learnt.labels), sizes).to(self.device)

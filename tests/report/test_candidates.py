@@ -72,8 +72,8 @@ def test_the_average_is_as_long_as_the_steps_allow(folder: Path) -> None:
 
 
 def test_a_budget_is_shared_and_what_is_not_needed_goes_on() -> None:
-    assert shared(100, [(1.0, 10), (1.0, 1000), (10.0, 1000)]) == [10, 45, 4]
-    assert shared(1, [(10.0, 5)]) == [0]
+    assert shared(100, [(1.0, 1, 10), (1.0, 1, 1000), (10.0, 1, 1000)]) == [10, 45, 4]
+    assert shared(100, [(1.0, 1, 1000), (10.0, 8, 1000)]) == [20, 8]  # the slow one has its least
     assert [budget_seconds(said) for said in ("90s", "1.5m", "2 h")] == [90, 90, 7200]
     for said in ("", "10", "m", "0s", "-1m", "1d"):
         with pytest.raises(ValueError, match="--budget must be a time such as 90s, 10m or 1h"):
