@@ -138,9 +138,7 @@ def write_report(result: dict[str, Any], best: Verdict, folder: Path, data: Any)
     text = own_images_page(result, best, _examples(data, result), folder)
     write_text(folder / NUMBERS, json.dumps(result, indent=1) + "\n")
     with atomic_path(folder / CURVES) as path:
-        size_curves(result, best, "Trained at one size, tested at others").savefig(
-            path, format="png", dpi=110
-        )
+        size_curves(result, best, "These images at other sizes").savefig(path, format="png", dpi=110)
     write_text(folder / REPORT, text)
 
 
