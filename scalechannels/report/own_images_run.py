@@ -18,6 +18,7 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ def train_own_images(config: RunConfig, asked: Asked) -> Path:
     )
     folder = asked.out / run_name(config, base, asked)
     make_folder(asked.out)
-    with locked(folder, timeout=1) if writes else _nobody():
+    with locked(folder, timeout=1) if writes else nullcontext():
         plans, left_out = _plan(config, base, asked, folder, seconds, len(parts[0]), say)
         for name, why in left_out.items():
             say(f"left out: {name}; {why}", flush=True)
@@ -253,13 +254,6 @@ def _warn_of_averages(plans: Sequence[Planned], images: int) -> None:
                 "weights count as much as late ones. Give a smaller one, or more epochs",
                 file=sys.stderr,
             )
-
-
-class _nobody:  # noqa: N801
-    """A context that holds nothing."""
-
-    def __enter__(self) -> None: ...
-    def __exit__(self, *_: object) -> None: ...
 
 
 def _minutes(seconds: float) -> str:
