@@ -7,7 +7,7 @@ Fashion-MNIST with 10, 30, 100, 300 and 1,000 images a class, as crops of 28 pix
 frames of 56, three seeds, which draw other images too. Every candidate has the recipe of `scalechannels train
 --data` and the same number of steps. All are tested on the same 200 images of Fashion-MNIST's test set: at
 sizes 1/2, 1 and 2, and at size 1 moved by 2 and 4 pixels along both axes. Results are appended to
-benchmarks/results/own-images.jsonl, fewest images first; what is there is not done again, so the command
+benchmarks/results/own_images.jsonl, fewest images first; what is there is not done again, so the command
 resumes. DATA is as `own_image_folders` has it.
 """
 
@@ -37,7 +37,7 @@ from scalechannels.training.datasets import open_data
 from scalechannels.training.fit import fit
 from scalechannels.training.own_images import FolderData
 
-RESULTS = Path(__file__).parent / "results" / "own-images.jsonl"
+RESULTS = Path(__file__).parent / "results" / "own_images.jsonl"
 COUNTS, KINDS, SEEDS = (10, 30, 100, 300, 1_000), ("crops", "frames"), (0, 1, 2)
 METHODS = (RESIZED, AUGMENTED, CENTRE, EVERYWHERE)
 REACH, FRAME, TESTED, CHECKED = (0.5, 2.0), 56, 20, 2

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from helpers.measured_runs import Runs, Value
@@ -98,6 +99,16 @@ class Sources:
         return Coarse(
             found["accuracy"], lost, found["seconds_ratio"], ranges["[1/2,8]"][way]["seconds_ratio"]
         )
+
+    def own(self, method: str, kind: str, images: int) -> dict[str, float]:
+        """Accuracies of benchmarks/own_images.py under each condition, and their mean; means over seeds."""
+        found = [
+            one["accuracy"]
+            for one in self._file("benchmarks/results/own_images.jsonl")
+            if (one["method"], one["kind"], one["images"]) == (method, kind, images)
+        ]
+        means = {name: fmean(one[name] for one in found) for name in found[0]}
+        return {**means, "mean": fmean(means.values())}
 
 
 def _option(config: Mapping[str, Any], name: str) -> Any:
