@@ -150,7 +150,9 @@ def train_network(
         from scalechannels.report.boxes_run import train_on_boxes
 
         seed = training.seed if training else TrainingConfig().seed
-        apply = {name: getattr(data, name) for name in ("name", "folder", "range", "skip_corrupt", "max_pixels")}
+        apply = {
+            name: getattr(data, name) for name in ("name", "folder", "range", "skip_corrupt", "max_pixels")
+        }
         plain = DataConfig(**apply), NetworkConfig(), TrainingConfig(seed=seed)
         if budget or (data, network or NetworkConfig(), training or TrainingConfig(seed=seed)) != plain:
             raise ValueError(

@@ -229,8 +229,8 @@ class DataConfig:
     """Your own images, with network.name cnn: resize each image to this many pixels a side, and keep its
     aspect ratio. It removes the size of objects; for crops alone. Default: off."""
     range: tuple[Positive, ...] | None = None
-    """Your own images: the sizes that objects will have, from low to high, where 1 is their size in these
-    images. Default: 0.25 4; or as --deploy-pixel-sizes say."""
+    """Your own images or labelled boxes: the sizes that objects will have, from low to high, where 1 is their
+    size in these images. Default: 0.25 4; or as --deploy-pixel-sizes say."""
     object_size: Positive | None = None
     """Your own images: the objects' size in pixels. Default: the median of the images' longer sides; in
     frames, of what stands out in them."""
