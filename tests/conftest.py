@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from helpers.invented_emoji import emoji_root, few_textures  # noqa: F401
 
 
 @pytest.fixture

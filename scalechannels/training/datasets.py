@@ -99,6 +99,23 @@ class CifarData:
         return self.maker.make(split, size, seed=self.config.seed, **self.how)
 
 
+class EmojiData:
+    """Emoji of five designs, which `scalechannels data generate emoji` has rendered."""
+
+    def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:
+        from scalechannels.data.emoji import Emoji
+
+        self.config, self.maker = config, Emoji(root, device=device)
+        self.classes: tuple[str, ...] = self.maker.classes
+
+    def training(self, draw: int = 0) -> ImageSet:
+        config = self.config
+        return self.maker.make("train", config.scale, hold_out=config.hold_out, seed=config.draw_seed(draw))
+
+    def testing(self, size: Size, split: EvaluationSplit) -> ImageSet:
+        return self.maker.make(split, size, hold_out=self.config.hold_out, seed=self.config.seed)
+
+
 class MnistScaleData:
     """MNIST-Scale: a draw of digits for each seed, at all sizes or at one."""
 
@@ -198,6 +215,7 @@ OPENED: dict[DataName, Callable[[DataConfig, torch.device, Path | None], DataSet
     "fashion": PlacedData,
     "mnist-scale": MnistScaleData,
     "cifar10": CifarData,
+    "emoji": EmojiData,
     "folder": _folder,
 }
 

@@ -11,7 +11,8 @@ from helpers.command_line import run as run_command
 from PIL import Image
 
 from scalechannels.commands.data import BUILT_IN
-from scalechannels.data import mnist_large_scale, mnist_scale, rescaled_cifar10, show, sources
+from scalechannels.data import emoji, mnist_large_scale, mnist_scale, rescaled_cifar10, show, sources
+from scalechannels.data.emoji_drawings import open_drawings
 from scalechannels.data.sources import TrainAndTest
 
 
@@ -43,7 +44,7 @@ def small_data(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "load_cifar10", lambda root: cifar10)
 
 
-@pytest.mark.parametrize("what", BUILT_IN)
+@pytest.mark.parametrize("what", [name for name in BUILT_IN if name != "emoji"])
 def test_show_writes_a_picture_and_says_where(
     what: str, here: Path, small_data: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,6 +53,22 @@ def test_show_writes_a_picture_and_says_where(
     with Image.open(here / f"{what}.png") as image:
         assert image.format == "PNG"
         assert min(image.size) > 200
+
+
+@pytest.mark.usefixtures("few_textures")
+def test_emoji_are_generated_and_shown(
+    here: Path, emoji_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("generate", "emoji", "--classes", 4, "--out", emoji_root) == 0  # it is there already
+    assert capsys.readouterr().out.strip() == str(emoji_root / "emoji" / "drawings-4.npz")
+    assert run("generate", "emoji", "--samples", 5) == 1
+    assert "--samples does not apply to emoji; remove it" in capsys.readouterr().err
+    assert run("generate", "mnist-large-scale", "--classes", 4) == 1
+    assert "--classes is for emoji" in capsys.readouterr().err
+    monkeypatch.setattr(emoji, "open_drawings", lambda root, classes: open_drawings(root, 4))
+    assert run("show", "emoji", "--root", emoji_root) == 0
+    with Image.open(here / "emoji.png") as image:
+        assert min(image.size) > 300
 
 
 def test_show_draws_strokes_by_default_with_out_and_seed(here: Path) -> None:

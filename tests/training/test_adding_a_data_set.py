@@ -115,7 +115,7 @@ def test_its_recipe_and_its_own_sizes_are_used(tmp_path: Path) -> None:
     ("options", "says"),
     [
         ({"samples": 10}, "Squares takes all of its images"),
-        ({"hold_out": True}, r"data\.hold_out works only with cifar10; colours has validation"),
+        ({"hold_out": True}, r"data\.hold_out works only with cifar10 and emoji; colours has validation"),
         ({"reduce": 2}, r"data\.reduce is only for your own images, not for colours"),
     ],
 )

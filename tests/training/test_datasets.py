@@ -1,7 +1,11 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
+from scalechannels.data import emoji
+from scalechannels.data.emoji_drawings import open_drawings
 from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SIZES
 from scalechannels.training import datasets
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
@@ -333,3 +337,18 @@ def test_photos_anywhere_are_trained_on_by_foveated_networks_alone(monkeypatch, 
     with pytest.raises(ValueError, match="the plain CNN of CIFAR-10 takes its 32x32 images"):
         RunConfig(data, NetworkConfig("cnn"), training).resolve()
     RunConfig(data, NetworkConfig("cnn", backbone="residual"), training).resolve()
+
+
+@pytest.mark.usefixtures("few_textures")
+def test_emoji_are_trained_on_some_designs_and_tested_on_others(
+    emoji_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(emoji, "open_drawings", lambda root, classes: open_drawings(root, 4))
+    data = open_data(DataConfig("emoji", hold_out=True, redraw=True), root=emoji_root)
+    assert len(data.classes) == 4
+    first, again = data.training(), data.training(draw=1)
+    assert (len(first), first.images.shape[-1]) == (3 * 4 * 2, data.config.about.image)
+    assert not first.images.equal(again.images)  # other backgrounds, and nothing else
+    middle = slice(256 - 8, 256 + 8)
+    assert first.images[0, :, middle, middle].equal(again.images[0, :, middle, middle])
+    assert len(data.testing(0.25, "validation")) == len(data.testing(8.0, "test")) == 8

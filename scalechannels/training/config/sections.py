@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Literal
 
-from scalechannels.data.sizes import CIFAR_SIZES, MNIST_SCALE_SIZES, MNIST_SIZES, OWN_SIZES
+from scalechannels.data.sizes import CIFAR_SIZES, EMOJI_SIZES, MNIST_SCALE_SIZES, MNIST_SIZES, OWN_SIZES
 from scalechannels.files import require_utf8
 from scalechannels.rivals.named import is_module, split_path
 from scalechannels.training.config.options import (
@@ -29,7 +29,7 @@ from scalechannels.training.config.options import (
     require_values,
 )
 
-DataName = Literal["strokes", "mnist", "fashion", "mnist-scale", "cifar10", "folder"]
+DataName = Literal["strokes", "mnist", "fashion", "mnist-scale", "cifar10", "emoji", "folder"]
 ImageColour = Literal["grey", "rgb"]
 Images = Literal["crops", "frames"]
 NetworkName = str
@@ -88,9 +88,12 @@ class DataSet:
     """What continues an image beyond its edge."""
     smooth: bool = False
     """Its objects are smoothed in proportion to their size."""
-    takes: tuple[Literal["samples", "redrawn samples", "hold_out", "places", "background"], ...] = ()
+    takes: tuple[
+        Literal["samples", "redrawn samples", "hold_out", "places", "background", "redrawn backgrounds"], ...
+    ] = ()
     """Which options it has beside those of all: some of its images, these redrawn, a part for validation,
-    objects anywhere in images of any size, these in front of a background and several in one image."""
+    objects anywhere in images of any size, these in front of a background and several in one image, new
+    backgrounds in every epoch."""
     roaming: int = ANYWHERE
     """The side of an image with an object anywhere in it."""
     samples: int | None = None
@@ -169,6 +172,23 @@ DATA_SETS: dict[DataName, DataSet] = {
         rate=1e-3,
         schedule="cosine",
     ),
+    "emoji": DataSet(
+        title="Emoji",
+        test_sizes=EMOJI_SIZES,
+        sizes=(EMOJI_SIZES[0], EMOJI_SIZES[-1]),
+        side=64,
+        image=512,
+        values="unit",
+        takes=("hold_out", "redrawn backgrounds"),
+        backbone="cifar10",
+        low=0.25,
+        dropout=0.2,
+        epochs=30,
+        batch=32,
+        rate=1e-3,
+        schedule="cosine",
+        period=None,
+    ),
     "folder": DataSet(
         title="A folder", test_sizes=OWN_SIZES, side=None, values="unit", schedule="cosine", period=None
     ),
@@ -199,7 +219,7 @@ class DataConfig:
 
     name: DataName = "strokes"
     """strokes: built-in digits. mnist: MNIST Large Scale. fashion: rescaled Fashion-MNIST.
-    mnist-scale: MNIST-Scale. cifar10: CIFAR-10. folder: yours, see --data."""
+    mnist-scale: MNIST-Scale. cifar10: CIFAR-10. emoji: emoji of five designs. folder: yours, see --data."""
     sizes: tuple[ObjectSize, ...] = (1.0,)
     """Size of the training objects; 1 is the size in the original images. One number: that size. Two: all
     sizes between them. Three or more: only these sizes."""
@@ -208,9 +228,10 @@ class DataConfig:
     seed: Seed = 0
     """Seed for the subset, the sizes that are drawn, the built-in digits and the validation split."""
     redraw: bool = False
-    """With several sizes: draw a new one for each image in every epoch (scale augmentation)."""
+    """With several sizes: draw a new one for each image in every epoch (scale augmentation). Emoji: new
+    backgrounds, too."""
     hold_out: bool = False
-    """CIFAR-10: keep the last 10,000 training images for validation."""
+    """CIFAR-10: keep the last 10,000 training images for validation. Emoji: one of four designs."""
     # What follows is for your own images alone. Where they lie is not what they are: it is not compared.
     folder: str | None = field(default=None, compare=False)
     """Your own images: a folder with a subfolder of images for each class. Implies --data.name folder."""
@@ -293,7 +314,7 @@ class DataConfig:
         refuse(alone, "data.objects needs data.find, the class that is looked for")
         fits = self.side is None or 16 <= self.side <= 1024
         refuse(not fits, f"data.side must be from 16 to 1024 pixels; got {self.side}")
-        drawn = moving or len(sizes) > 1
+        drawn = moving or len(sizes) > 1 or "redrawn backgrounds" in takes
         refuse(self.redraw and not drawn, f"data.redraw needs two or more data.sizes; got {listed}")
         refuse(
             self.redraw and samples is not None and not self.placed and "redrawn samples" not in takes,
@@ -304,7 +325,7 @@ class DataConfig:
         every = samples is not None and "samples" not in takes
         refuse(every, f"{title} takes all of its images; got data.samples = {samples}")
         held = self.hold_out and "hold_out" not in takes
-        refuse(held, f"data.hold_out works only with cifar10; {name} has validation images")
+        refuse(held, f"data.hold_out works only with cifar10 and emoji; {name} has validation images")
         both = self.folder is not None and not self.about.of_user
         refuse(both, f"--data FOLDER cannot be combined with --data.name {name}; remove one of them")
         for option in () if self.about.of_user else OF_OWN_IMAGES:
@@ -319,7 +340,10 @@ class DataConfig:
         )
         require_utf8(self.folder or "")  # it is written to the run's config.toml
         refuse(self.samples is not None, "data.samples does not apply to your own images; remove it")
-        refuse(self.hold_out, "data.hold_out works only with cifar10; data.validation splits your images")
+        refuse(
+            self.hold_out,
+            "data.hold_out works only with cifar10 and emoji; data.validation splits your images",
+        )
         for name in ("validation", "test"):
             share = getattr(self, name)
             between = share is None or 0 < share < 1
@@ -396,7 +420,8 @@ class NetworkConfig:
     the like: other methods, see docs/rivals.md. Your own module: path/to/file.py:Class."""
     low: Positive | None = None
     """The smallest scale of the channels: channel σ sees σ·n pixels, where n is the window's side (28; 32 for
-    CIFAR-10; network.window for your own images). Default: 1/2; chosen from your own images."""
+    CIFAR-10; network.window for your own images). Default: 1/2; 1/4 for emoji; chosen from your own
+    images."""
     high: Positive | None = None
     """The largest scale: network.low times a whole power of network.ratio. Default: 8; 2 for CIFAR-10;
     chosen from your own images."""
@@ -411,7 +436,7 @@ class NetworkConfig:
     shifts: Whole = 0
     """When testing, pool five views: the window itself and four shifted by this many pixels."""
     dropout: UpToOne | None = None
-    """Dropout before the last layer. Default: 0.15; none for CIFAR-10."""
+    """Dropout before the last layer. Default: 0.15; none for CIFAR-10; 0.2 for emoji."""
     batch_norm: SlidingNorm | None = None
     """SWMax: batch norm, joint over all channels or separate for each. Default: none. Looking everywhere: it
     is always joint."""

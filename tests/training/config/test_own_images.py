@@ -130,7 +130,11 @@ def test_fovconc_on_own_images_keeps_the_name_and_the_weights_of_the_first_editi
         ),
         ({"name": "mnist", "skip_corrupt": True}, {}, "^--skip-corrupt is only for your own images"),
         ({"samples": 3}, {}, r"^data\.samples does not apply to your own images"),
-        ({"hold_out": True}, {}, r"^data\.hold_out works only with cifar10; data\.validation splits"),
+        (
+            {"hold_out": True},
+            {},
+            r"^data\.hold_out works only with cifar10 and emoji; data\.validation splits",
+        ),
         ({"redraw": True}, {}, r"^data\.redraw needs two or more data\.sizes; got 1$"),
         ({}, {"pretrained": 1.0}, r"network\.pretrained does not apply to your own images"),
         ({}, {"backbone": "residual"}, "only with cifar10; got your own images"),

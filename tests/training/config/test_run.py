@@ -97,7 +97,10 @@ def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: DataConfig("mnits"), "strokes, mnist, fashion, mnist-scale, cifar10, folder; got 'mnits'"),
+        (
+            lambda: DataConfig("mnits"),
+            "strokes, mnist, fashion, mnist-scale, cifar10, emoji, folder; got 'mnits'",
+        ),
         (lambda: DataConfig(sizes=()), "must be one size or more; got none"),
         (lambda: DataConfig(sizes=(1.0, 4.0, 2.0)), "must go from low to high"),
         (lambda: DataConfig(sizes=(-1.0,)), "data.sizes must be a positive number"),
@@ -120,7 +123,7 @@ def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
         (lambda: DataConfig(seed=-1), r"data\.seed"),
         (lambda: DataConfig("cifar10", (1.0, 4.0)), "sizes from 0.5 to 2; got"),
         (lambda: DataConfig("cifar10", samples=100), "all of its images"),
-        (lambda: DataConfig("mnist", hold_out=True), "hold_out works only with cifar10; mnist has"),
+        (lambda: DataConfig("mnist", hold_out=True), "hold_out works only with cifar10 and emoji; mnist has"),
         (lambda: require_network(NetworkConfig("resnet")), "fovavg, .*got 'resnet'"),
         (lambda: NetworkConfig(dropout=1.0), r"at least 0 and below 1; got 1\.0"),
         (lambda: NetworkConfig(low=0), r"network\.low must be a positive"),
