@@ -54,6 +54,7 @@ PARTS = {
     "CifarBackbone": "backbones.paper",
     "ResidualBackbone": "backbones.residual",
     "LibraryBackbone": "backbones.zoo",
+    "EfficientNetLite0": "backbones.efficientnet_lite",
     "GaussianDerivativeNetwork": "rivals.gaussian_derivatives",
     "ScaleSteerableNetwork": "rivals.steerable",
     "RieszNetwork": "rivals.riesz",
