@@ -1,4 +1,4 @@
-"""EfficientNet-Lite0: built as published, saved with its weights, and equal to the package's if it is here."""
+"""EfficientNet-Lite0: built as published, saved with its weights, equal to the package's if that is here."""
 
 import importlib.util
 from pathlib import Path
