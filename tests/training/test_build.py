@@ -9,8 +9,11 @@ from helpers.own_folder import chosen, write
 from helpers.tiny_runs import tiny, trained
 
 import scalechannels
+from scalechannels.backbones import efficientnet_lite
 from scalechannels.backbones.sized import multiplications
-from scalechannels.training import group
+from scalechannels.data import emoji
+from scalechannels.data.emoji_drawings import open_drawings
+from scalechannels.training import build, group
 from scalechannels.training.build import build_network
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 
@@ -108,3 +111,55 @@ def test_a_backbone_that_pads_is_refused_everywhere(backbone) -> None:
     config = RunConfig(DataConfig("cifar10"), NetworkConfig(look="everywhere", backbone=backbone))
     with pytest.raises(ValueError, match="needs a backbone without padding"):
         build_network(config.resolve())
+
+
+LITE = NetworkConfig("fovlse", low=1, high=2, ratio=2, backbone="efficientnet-lite0")
+
+
+def test_efficientnet_takes_its_weights_from_the_folder_of_data_or_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCALECHANNELS_DATA", str(tmp_path))
+    assert build._imagenet_weights() == "imagenet"
+    file = tmp_path / efficientnet_lite.FILE
+    file.write_bytes(b"no weights")
+    with pytest.raises(ValueError, match="its checksum differs"):
+        build_network(RunConfig(DataConfig("emoji"), LITE).resolve(), 3, 4)
+    monkeypatch.setattr(build, "_imagenet_weights", lambda: None)
+    network = build_network(RunConfig(DataConfig("emoji"), LITE).resolve(), 3, 4)
+    assert (network.backbone.classes, network.backbone.dropout, network.foveate.window) == (4, 0.2, 64)
+    with pytest.raises(ValueError, match="efficientnet-lite0 takes colour images"):
+        build_network(RunConfig(DataConfig("emoji"), LITE).resolve(), 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("network", "training", "says"),
+    [
+        ({"width": 2}, {}, "network.width is not for efficientnet-lite0"),
+        ({"initialisation": "he"}, {}, "would overwrite the weights from ImageNet"),
+        ({"backbone": "residual"}, {"pretrained_share": 0.5}, "needs --network.backbone efficientnet-lite0"),
+    ],
+)
+def test_what_does_not_go_with_pretrained_weights_is_refused(network, training, says) -> None:
+    config = RunConfig(DataConfig("emoji"), dataclasses.replace(LITE, **network), TrainingConfig(**training))
+    with pytest.raises(ValueError, match=says):
+        config.resolve()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("few_textures")
+def test_a_pretrained_backbone_is_fine_tuned_inside_the_channels(
+    emoji_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All weights move, those that count as pretrained by less; the run is saved and loaded."""
+    monkeypatch.setattr(emoji, "open_drawings", lambda root, classes: open_drawings(root, 4))
+    monkeypatch.setattr(build, "_imagenet_weights", lambda: None)
+    config = RunConfig(
+        DataConfig("emoji", redraw=True), LITE, TrainingConfig(epochs=1, batch=32, pretrained_share=0.01)
+    )
+    before = build_network(config.resolve(), 3, 4).backbone
+    run = trained(config, tmp_path, root=emoji_root)
+    after = scalechannels.load(run.folder).backbone
+    pairs = zip(after.parameters(), before.parameters(), strict=True)
+    moved = [float((a - b).detach().abs().max()) for a, b in pairs]
+    assert 0 < max(moved[:-2]) < 0.02 * min(moved[-2:])

