@@ -4,6 +4,7 @@ digits      smoothed targets and averaged weights, for every network but SWMax a
             not tried with them; foveated networks also see objects that reach beyond the picture
 CIFAR-10    objects beyond the picture and images of less detail; windows are anti-aliased. A plain CNN on
             several sizes has none of it: that is how it was measured
+emoji       windows are anti-aliased
 
 Limit: these are all the data that the ingredients were measured on. Others keep the paper's recipe, and your
 own images have one that is chosen from them (`own_images.py`).
@@ -40,7 +41,7 @@ def recommended(config: RunConfig, augment: bool = True) -> RunConfig:
     if about.smooth:
         training = {"smoothing": 0.1, "average": decay(_steps(config))}
         training |= {"visible": 0.5} if foveated and data.places == "centre" else {}
-    elif photographs and (foveated or len(data.sizes) == 1):
+    elif data.name == "cifar10" and (foveated or len(data.sizes) == 1):
         training = {"detail": 0.5} | ({"visible": 0.5} if data.places == "centre" else {})
     return replace(
         config,

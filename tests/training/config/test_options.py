@@ -45,7 +45,7 @@ def test_every_run_survives_its_file(tmp_path_factory, config) -> None:
         ("[data]\nsizes = 1.0\n", r"data\.sizes must be a list of numbers; got 1\.0"),
         (
             '[network]\nbackbone = "papers"\n',
-            r"network\.backbone must be one of paper, residual; got 'papers'",
+            r"network\.backbone must be one of paper, residual, efficientnet-lite0; got 'papers'",
         ),
         ('[network]\nantialias = "no"\n', r"network\.antialias must be true or false; got 'no'"),
         ("[network\n", "not valid TOML"),

@@ -137,7 +137,7 @@ def test_fovconc_on_own_images_keeps_the_name_and_the_weights_of_the_first_editi
         ),
         ({"redraw": True}, {}, r"^data\.redraw needs two or more data\.sizes; got 1$"),
         ({}, {"pretrained": 1.0}, r"network\.pretrained does not apply to your own images"),
-        ({}, {"backbone": "residual"}, "only with cifar10; got your own images"),
+        ({}, {"backbone": "residual"}, "only with cifar10 and emoji; got your own images"),
         (
             {"reduce": 4},
             {},
