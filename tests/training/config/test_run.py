@@ -141,7 +141,7 @@ def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
         (lambda: TrainingConfig(schedule="linear"), "step, cosine; got 'linear'"),
         (lambda: TrainingConfig(precision="float16"), "float32, bfloat16; got 'float16'"),
         (lambda: TrainingConfig(crops=-1), r"training\.crops must be zero or more"),
-        (lambda: NetworkConfig(backbone="resnet"), "paper, residual; got 'resnet'"),
+        (lambda: NetworkConfig(backbone="resnet"), "paper, residual, efficientnet-lite0; got 'resnet'"),
         (lambda: run("cifar10", "swmax").resolve(), "Choose another network"),
         (lambda: run("mnist", flips=True, jitter=1).resolve(), r"training\.jitter works only with foveated"),
         (
