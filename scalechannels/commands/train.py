@@ -142,40 +142,18 @@ def train_network(
     - scalechannels train --config runs/NAME/config.toml --training.seed 1
     - torchrun --nproc-per-node 2 -m scalechannels.cli train --data.samples 2000  (two GPUs, one process each)
     """
-    from scalechannels.data.boxes.reading import holds_boxes
     from scalechannels.files import require_writable_folder
-    from scalechannels.training.config.recommended import recommended
 
-    if data is not None and data.folder and holds_boxes(Path(data.folder)):
-        from scalechannels.report.boxes_run import train_on_boxes
-
-        seed = training.seed if training else TrainingConfig().seed
-        apply = {
-            name: getattr(data, name) for name in ("name", "folder", "range", "skip_corrupt", "max_pixels")
-        }
-        plain = DataConfig(**apply), NetworkConfig(), TrainingConfig(seed=seed)
-        if budget or (data, network or NetworkConfig(), training or TrainingConfig(seed=seed)) != plain:
-            raise ValueError(
-                "labelled boxes take none of these options but --training.seed; see train --help"
-            )
-        require_writable_folder(out)
-        low, high = data.range or (0.25, 4.0)
-        train_on_boxes(
-            Path(data.folder),
-            out,
-            require_device(device),
-            low=low,
-            high=high,
-            seed=seed,
-            negatives=negatives,
-            skip=data.skip_corrupt,
-            max_pixels=data.max_pixels,
-        )
+    if data is not None and data.folder and _holds_boxes(data.folder):
+        said = data, network or NetworkConfig(), training or TrainingConfig()
+        train_detector(*said, budget, negatives, out, require_device(device))
         return
     if negatives is not None:
         raise ValueError("--negatives is for labelled boxes: give them as --data boxes.json")
     wanted = RunConfig(data or DataConfig(), network or NetworkConfig(), training or TrainingConfig())
     if recipe == "recommended":
+        from scalechannels.training.config.recommended import recommended
+
         wanted = recommended(wanted, augment=not stream)
     place = require_device(device)
     if int(os.environ.get("RANK", 0)) == 0:  # of several processes, one writes
@@ -190,6 +168,44 @@ def train_network(
         raise ValueError("--budget is only for your own images; give --training.epochs")
     else:
         train_run(wanted, out, place, split=split, root=root, **options)
+
+
+def _holds_boxes(place: str) -> bool:
+    from scalechannels.data.boxes.reading import holds_boxes
+
+    return holds_boxes(Path(place))
+
+
+def train_detector(
+    data: DataConfig,
+    network: NetworkConfig,
+    training: TrainingConfig,
+    budget: str | None,
+    negatives: Path | None,
+    out: Path,
+    device: str,
+) -> None:
+    """Train on labelled boxes; options that would have no effect are refused."""
+    from scalechannels.files import require_writable_folder
+    from scalechannels.report.boxes_run import train_on_boxes
+
+    names = ("name", "folder", "range", "skip_corrupt", "max_pixels")
+    apply = DataConfig(**{name: getattr(data, name) for name in names})
+    if budget or (data, network, training) != (apply, NetworkConfig(), TrainingConfig(seed=training.seed)):
+        raise ValueError("labelled boxes take none of these options but --training.seed; see train --help")
+    require_writable_folder(out)
+    low, high = data.range or (0.25, 4.0)
+    train_on_boxes(
+        Path(data.folder or ""),
+        out,
+        device,
+        low=low,
+        high=high,
+        seed=training.seed,
+        negatives=negatives,
+        skip=data.skip_corrupt,
+        max_pixels=data.max_pixels,
+    )
 
 
 def train_run(config: RunConfig, out: Path, device: str, **options: Any) -> None:

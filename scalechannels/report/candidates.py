@@ -21,9 +21,9 @@ from pathlib import Path
 import torch
 
 from scalechannels.training.config import ResolvedRun, TrainingConfig
+from scalechannels.training.config.network import ResolvedNetwork
 from scalechannels.training.config.own_images import factors
 from scalechannels.training.config.recommended import decay
-from scalechannels.training.config.sections import ResolvedNetwork
 from scalechannels.training.distributed import joined
 from scalechannels.training.group import Group, How
 from scalechannels.training.runs import Run

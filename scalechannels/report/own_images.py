@@ -21,8 +21,8 @@ from scalechannels.report.theme import COLOURS, fraction
 from scalechannels.report.verdict import Verdict
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.config import ResolvedRun
+from scalechannels.training.config.data import FIELD
 from scalechannels.training.config.own_images import factors
-from scalechannels.training.config.sections import FIELD
 from scalechannels.training.runs import Run
 
 REPORT, NUMBERS, CURVES = "report.html", "report.json", "accuracy.png"

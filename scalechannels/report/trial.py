@@ -15,7 +15,7 @@ from scalechannels.backbones.sized import multiplications
 from scalechannels.network import Explanation
 from scalechannels.report.calibration import calibration_error, fitted_temperature
 from scalechannels.report.conditions import Condition, picture
-from scalechannels.training.config.sections import DataConfig
+from scalechannels.training.config.data import DataConfig
 from scalechannels.training.own_images import FolderData
 from scalechannels.training.progress import Progress
 

@@ -20,8 +20,9 @@ from scalechannels.rivals.named import build_module
 from scalechannels.saving.saved_network import Network
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.config import Initialisation, NetworkConfig, ResolvedRun
+from scalechannels.training.config.data import FIELD
+from scalechannels.training.config.network import ResolvedNetwork
 from scalechannels.training.config.options import refuse
-from scalechannels.training.config.sections import FIELD, ResolvedNetwork
 
 EIGHT_BLOCKS = 61
 """The pixels that the plain CNN of digits needs; for smaller images it has fewer blocks."""

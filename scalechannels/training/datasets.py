@@ -10,7 +10,8 @@ import torch
 
 from scalechannels.data.image_set import ImageSet, Scale, Split, drawn_scales
 from scalechannels.training.config import DataConfig, DataName
-from scalechannels.training.config.sections import OBJECTS, STROKES
+from scalechannels.training.config.data import OBJECTS
+from scalechannels.training.config.data_sets import STROKES
 
 if TYPE_CHECKING:
     from scalechannels.data.anywhere import Objects

@@ -14,8 +14,8 @@ from scalechannels.data.image_set import ImageSet, Scale, drawn_scales
 from scalechannels.data.sizes import OWN_SIZES
 from scalechannels.plain import resized
 from scalechannels.training.config import DataConfig
+from scalechannels.training.config.data import FIELD
 from scalechannels.training.config.own_images import MEMORY, in_parts, open_folder
-from scalechannels.training.config.sections import FIELD
 
 STEPS = 8
 """Of an octave, where sizes are drawn again in every epoch."""

@@ -10,7 +10,7 @@ from helpers.command_line import run
 from helpers.tiny_comparison import TINY
 
 from scalechannels.training import datasets, group
-from scalechannels.training.config.sections import DATA_SETS
+from scalechannels.training.config.data_sets import DATA_SETS
 
 PAGE = Path(__file__).parents[2] / "docs" / "add_a_method.md"
 GIVEN = ("--file", "tiny.toml", "--results", "results", "--device", "cpu")

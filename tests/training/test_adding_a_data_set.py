@@ -14,9 +14,9 @@ from scalechannels.saving.saved_network import SavedNetwork
 from scalechannels.training import datasets
 from scalechannels.training.augment import flips_and_crops
 from scalechannels.training.config import DataConfig, DataName, NetworkConfig, RunConfig, TrainingConfig
-from scalechannels.training.config import sections as described
+from scalechannels.training.config import data as described
+from scalechannels.training.config.data_sets import DATA_SETS, DataSet
 from scalechannels.training.config.options import _hints, _limits
-from scalechannels.training.config.sections import DATA_SETS, DataSet
 
 SIDE, IMAGE = 20, 80
 

@@ -6,7 +6,7 @@ import pytest
 from helpers.tiny_runs import SIZES, assert_same, tiny, trained, weights
 
 from scalechannels.training import fit as fit_module
-from scalechannels.training.config.sections import DATA_SETS
+from scalechannels.training.config.data_sets import DATA_SETS
 from scalechannels.training.fit import fit
 from scalechannels.training.sweep import RunsFailedError, sweep
 

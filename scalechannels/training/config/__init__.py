@@ -2,13 +2,8 @@
 
 # ruff: noqa: F401
 
+from scalechannels.training.config.data import DataConfig
+from scalechannels.training.config.data_sets import DataName
+from scalechannels.training.config.network import Initialisation, NetworkConfig, NetworkName
 from scalechannels.training.config.run import ResolvedRun, RunConfig
-from scalechannels.training.config.sections import (
-    DataConfig,
-    DataName,
-    Initialisation,
-    NetworkConfig,
-    NetworkName,
-    Precision,
-    TrainingConfig,
-)
+from scalechannels.training.config.training import Precision, TrainingConfig

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING
 
 from scalechannels.data.sizes import OWN_SIZES
 from scalechannels.scales import ScaleGrid
-from scalechannels.training.config.sections import FIELD, DataConfig, NetworkConfig, TrainingConfig
+from scalechannels.training.config.data import FIELD, DataConfig
+from scalechannels.training.config.network import NetworkConfig
+from scalechannels.training.config.training import TrainingConfig
 
 if TYPE_CHECKING:
     from scalechannels.data.folder import ImageFolder

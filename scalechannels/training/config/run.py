@@ -18,16 +18,10 @@ from typing_extensions import Self
 
 from scalechannels.rivals.named import source_checksum
 from scalechannels.scales import ScaleGrid
+from scalechannels.training.config.data import OBJECTS, DataConfig
+from scalechannels.training.config.network import NetworkConfig, NetworkName, ResolvedNetwork
 from scalechannels.training.config.options import changed, filled, from_dict, read_toml, refuse, to_toml
-from scalechannels.training.config.sections import (
-    OBJECTS,
-    DataConfig,
-    NetworkConfig,
-    NetworkName,
-    ResolvedNetwork,
-    ResolvedTraining,
-    TrainingConfig,
-)
+from scalechannels.training.config.training import ResolvedTraining, TrainingConfig
 
 
 @dataclass(frozen=True)
