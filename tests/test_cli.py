@@ -70,7 +70,7 @@ def test_unknown_options_are_refused_with_the_nearest_name(
         (("data", "scene", "a.png", "--sizes", "4"), "--sizes needs 2 values; got 1"),
         (("detect", "a.png", "--device", "tpu"), "--device must be cpu or cuda; got 'tpu'"),
         (("table", "1", "--format", "yaml"), "--format must be text, markdown or json; got 'yaml'"),
-        (("data", "generate", "mnist"), "NAME must be mnist-large-scale; got 'mnist'"),
+        (("data", "generate", "mnist"), "NAME must be mnist-large-scale or emoji; got 'mnist'"),
         (("demo", "--port", "http"), "--port must be a whole number; got 'http'"),
         (("detect", "a.png", "--threshold", "high"), "--threshold must be a number; got 'high'"),
         (("evaluate", "net", "--sizes", "1", "0"), "--sizes must be positive numbers; got '1 0'"),

@@ -205,7 +205,7 @@ def _renderer() -> Render:
 
     def render(svg: str) -> np.ndarray:
         png = bytes(resvg_py.svg_to_bytes(svg_string=svg, skip_system_fonts=True))
-        return np.asarray(Image.open(io.BytesIO(png)).convert("RGBA"))
+        return np.asarray(Image.open(io.BytesIO(png), formats=("PNG",)).convert("RGBA"))
 
     return render
 

@@ -32,6 +32,7 @@ from scalechannels.detection.boxes import suppress
 from scalechannels.detection.interest_points import interest_points
 from scalechannels.detection.peaks import Peaks, peaks_of_channel, together
 from scalechannels.network import ScaleChannelNetwork
+from scalechannels.saving.usage import BOX_OUTPUTS
 
 BLOB = 5 / 28
 """σ of the blob that a digit makes, over the side of its box."""
@@ -41,8 +42,6 @@ ROUNDS = 3
 """How often a window may move towards its object."""
 MOST = 10_000
 """Peaks that are told apart: their boxes are compared with one another, which takes seconds then."""
-BOX_OUTPUTS = 4
-"""Outputs of a network that say the box."""
 HOPELESS = -8.0
 """Log-odds below which a point of interest is not followed."""
 
@@ -338,7 +337,7 @@ class Detector:
                 float(certain[index]),
                 float(scales[index]),
                 int(peaks.channels[index]) in (0, last),
-                float(scores[index].double().sigmoid()),
+                1 / (1 + math.exp(-min(max(float(scores[index]), -700.0), 700.0))),
             )
             for index in kept.tolist()
         ]

@@ -130,9 +130,12 @@ def _keep(state: Path, parts: dict[str, Any], generator: torch.Generator, step: 
 def _resume(
     state: Path, parts: dict[str, Any], generator: torch.Generator, device: torch.device
 ) -> tuple[int, list[float]]:
-    kept = torch.load(state, map_location=device, weights_only=True)
-    for name, part in parts.items():
-        part.load_state_dict(kept[name])
+    try:
+        kept = torch.load(state, map_location=device, weights_only=True)
+        for name, part in parts.items():
+            part.load_state_dict(kept[name])
+    except Exception as error:  # what a damaged file raises is anybody's guess
+        raise ValueError(f"'{state}' is damaged; delete it, and the training begins again") from error
     generator.set_state(kept["generator"].cpu())
     torch.set_rng_state(kept["torch"].cpu())
     if "cuda" in kept and torch.cuda.is_available():

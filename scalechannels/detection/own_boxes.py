@@ -23,12 +23,13 @@ from scalechannels.data.boxes.labelled import BoxedImages, LabelledImage
 from scalechannels.data.decoding import MAX_PIXELS
 from scalechannels.data.frames import reduced
 from scalechannels.detection.boxes import overlap
-from scalechannels.detection.detector import BOX_OUTPUTS, Detector, Rules
+from scalechannels.detection.detector import Detector, Rules
 from scalechannels.detection.learning import Batch, learn
 from scalechannels.detection.textures import texture
 from scalechannels.detection.window_pool import Looks, Objects, Pool, joined, looks, pooled, varied
 from scalechannels.network import ScaleChannelNetwork
 from scalechannels.pooling import MaxOverScales
+from scalechannels.saving.usage import BOX_OUTPUTS
 from scalechannels.scales import QUARTER_OCTAVE, ScaleGrid
 
 WINDOW, PIXELS = 28, 20.0

@@ -15,9 +15,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -29,21 +27,23 @@ import torch
 from torch import nn
 from typing_extensions import Self
 
-from scalechannels.backbones.inference import stated
 from scalechannels.pooling import POOLS
+from scalechannels.saving.usage import (
+    CONFIG,
+    DETECTOR,
+    RESULT,
+    RUN,
+    WEIGHTS,
+    data_of,
+    numbers_of,
+    read_table,
+    usage_of,
+    values_of,
+)
 from scalechannels.scales import ScaleGrid
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-CONFIG, WEIGHTS, DETECTOR = "config.json", "model.safetensors", "detector.json"
-RUN, RESULT = "config.toml", "result.json"
 SHIPPED = Path(__file__).parents[1] / "weights"
 """The networks that come with the package, each in a folder of its name."""
-LONGEST_FILE = 2**26
-"""Bytes of a file of options or results; those of thousands of epochs have some megabytes."""
 HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 HUB_OPTIONS = ("revision", "cache_dir", "force_download", "local_files_only", "token")
 DETECTORS = "detection.detector"
@@ -63,46 +63,6 @@ PARTS = {
 """The parts that a config may name beside the poolings, and their modules."""
 
 
-def _is_name(given: Any) -> bool:
-    """Whether it can be the name of a class: text that a file can hold, or a number."""
-    if isinstance(given, str):
-        return not any("\ud800" <= character <= "\udfff" for character in given)
-    return isinstance(given, int | float)
-
-
-def _is_rules(given: Any) -> bool:
-    """Whether it can be the rules of a detector that was trained on boxes."""
-    if not isinstance(given, dict) or set(given) != {*RULES, "regressed"} or given["regressed"] is not True:
-        return False
-    return all(type(given[key]) in (int, float) and 0 <= given[key] <= most for key, most in RULES.items())
-
-
-USAGE: dict[str, Callable[[Any], bool]] = {
-    "classes": lambda given: given is None or (isinstance(given, list) and all(map(_is_name, given))),
-    "background": lambda given: given is None or (type(given) is int and given >= 0),
-    "values": lambda given: given in ("digits", "unit"),
-    "reduce": lambda given: type(given) is int and 1 <= given <= 2**20,
-    "detector": lambda given: given is None or _is_rules(given),
-}
-"""What is needed to use a network, and what each may be; see `SavedNetwork`."""
-RULES = {"threshold": 1.0, "pixels": 1e6, "iou": 1.0, "inside": 1.0}
-"""The numbers among a detector's rules, and what they stay below or equal; see `detection.detector.Rules`."""
-BOX_OUTPUTS = 4
-"""Outputs that say the box, of a detector that was trained on boxes."""
-
-
-def _is_positive(given: Any) -> bool:
-    return type(given) in (int, float) and 0 < given < 1e30
-
-
-MEASURED: dict[str, Callable[[Any], bool]] = {
-    "temperature": _is_positive,
-    "object_size": _is_positive,
-    "own_scale": _is_positive,
-}
-"""What the usage of a network may say besides, where it was measured."""
-
-
 class Network(
     nn.Module,
     huggingface_hub.PyTorchModelHubMixin,
@@ -116,7 +76,7 @@ class Network(
     look: Literal["whole", "centre", "everywhere"]
     """What it sees: the whole image at one scale, or windows at its centre or everywhere."""
     usage: dict[str, Any] | None = None
-    """How it is used, see `USAGE`; None where nobody has said it."""
+    """How it is used, see `saving/usage.py`; None where nobody has said it."""
 
     def arguments(self) -> dict[str, Any]:
         """The constructor's arguments; parts are given as they are."""
@@ -196,11 +156,11 @@ class SavedNetwork:
             raise ValueError(
                 f"'{folder / WEIGHTS}' cannot be used: {broken} is not finite; its training failed"
             )
-        data = _data(folder)
+        data = data_of(folder)
         unsaid = {
             "classes": None,
             "background": None,
-            "values": _values(network),
+            "values": values_of(network),
             "reduce": 1,
             "detector": None,
         }
@@ -208,8 +168,8 @@ class SavedNetwork:
             folder,
             network,
             **(network.usage or unsaid),
-            sizes=_numbers(folder, data, "sizes") or (1.0,) if is_run else None,
-            deployed=_numbers(folder, data, "deploy_pixel_sizes"),
+            sizes=numbers_of(folder, data, "sizes") or (1.0,) if is_run else None,
+            deployed=numbers_of(folder, data, "deploy_pixel_sizes"),
         )
 
     @property
@@ -235,85 +195,6 @@ class SavedNetwork:
     def scales(self) -> list[float]:
         """σ of its channels, in pixels before an image is reduced; empty without channels."""
         return [scale * self.reduce for scale in getattr(self.network, "grid", ())]
-
-
-def _values(network: Any) -> str:
-    """What a network is taken to have been trained on where nobody says it: grey images are of digits."""
-    return "digits" if getattr(network.backbone, "channels", 3) == 1 else "unit"
-
-
-def _logits(network: Any) -> int | None:
-    """K of a network whose parts are all of this library; None of others."""
-    if getattr(network, "head", None) is not None:
-        return None
-    return getattr(getattr(network, "pool", None), "outputs", None) or stated(network.backbone, "classes")
-
-
-def _usage(folder: Path, config: dict[str, Any], network: Any) -> dict[str, Any] | None:
-    """How the network of a folder is used, as its config says it or, before it did, the files beside it."""
-    source, usage = CONFIG, config.get("usage")
-    if usage is None:
-        run, result, detector = (_read(folder / name) for name in (RUN, RESULT, DETECTOR))
-        if not (run or result or detector):
-            return None
-        data = _data(folder)
-        of_pictures = data.get("name") in ("cifar10", "folder")
-        source = RESULT
-        usage = {
-            "classes": result.get("classes"),
-            "background": None,
-            "values": ("unit" if of_pictures else "digits") if run else _values(network),
-            "reduce": data.get("reduce") or 1,
-        }
-        if detector:
-            source, usage = DETECTOR, {"reduce": usage["reduce"], **detector}
-    if isinstance(usage, dict):
-        usage = {"detector": None, **usage}  # others have none, and need not say it
-    if lacking := [key for key in USAGE if not isinstance(usage, dict) or key not in usage]:
-        raise ValueError(f"'{folder / source}' is damaged: it lacks {', '.join(lacking)}")
-    for key, holds in USAGE.items():
-        if not holds(usage[key]):
-            raise ValueError(f"'{folder / source}' is damaged: its {key} cannot be {usage[key]!r:.80}")
-    measured = {key: usage[key] for key in MEASURED if usage.get(key) is not None}
-    for key, value in measured.items():
-        if not MEASURED[key](value):
-            raise ValueError(f"'{folder / source}' is damaged: its {key} cannot be {value!r:.80}")
-    names = usage["classes"] and [str(name) for name in usage["classes"]]
-    count = _logits(network)
-    if count is not None:
-        background = usage["background"] is not None
-        count -= BOX_OUTPUTS if usage["detector"] else 0
-        if names is not None and len(names) + background != count:
-            raise ValueError(
-                f"'{folder / source}' is damaged: it names {len(names)} classes"
-                f"{' and a background' if background else ''}, but the network has {count}"
-            )
-        if background and usage["background"] >= count:
-            raise ValueError(
-                f"'{folder / source}' is damaged: its background must be one of the network's {count} "
-                f"classes, from 0 to {count - 1}; got {usage['background']}"
-            )
-    return {**{key: usage[key] for key in USAGE}, "classes": names, **measured}
-
-
-def _data(folder: Path) -> dict[str, Any]:
-    """What a run's config says of its data; empty without a run."""
-    data = _read(folder / RUN).get("data", {})
-    if not isinstance(data, dict):
-        raise ValueError(f"'{folder / RUN}' is damaged: [data] must be a table; got {data!r:.80}")
-    return data
-
-
-def _numbers(folder: Path, data: dict[str, Any], key: str) -> tuple[float, ...] | None:
-    """A list of positive numbers of a run's data; None where there is none."""
-    given = data.get(key)
-    if given is None:
-        return None
-    if not (isinstance(given, list) and all(type(one) in (int, float) and 0 < one < 1e30 for one in given)):
-        raise ValueError(
-            f"'{folder / RUN}' is damaged: data.{key} must be positive numbers; got {given!r:.80}"
-        )
-    return tuple(given)
 
 
 def load(folder: str | os.PathLike[str], **parts: Any) -> Any:
@@ -391,26 +272,6 @@ def of_today(config: dict[str, Any]) -> dict[str, Any]:
     return {"class": "ScaleChannelNetwork", "arguments": {**arguments, **more}}
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """A JSON or TOML file; empty where there is none."""
-    if not path.exists():
-        return {}
-    if not path.is_file() or path.stat().st_size > LONGEST_FILE:
-        raise ValueError(f"'{path}' is damaged: it is not a file, or too large for one of options")
-    try:
-        if path.suffix == ".json":
-            values = json.loads(path.read_bytes())
-        else:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except RecursionError:
-        raise ValueError(f"'{path}' is damaged: its tables are nested too deeply") from None
-    except ValueError as error:
-        raise ValueError(f"'{path}' is damaged: {error}") from error
-    if not isinstance(values, dict):
-        raise ValueError(f"'{path}' does not describe a network of scalechannels: it is not a table")
-    return values
-
-
 def _class(name: str) -> Any:
     """The class of this name that a config may have; None for others."""
     if home := {**NETWORKS, **PARTS}.get(name):
@@ -426,7 +287,7 @@ def _rebuild(folder: Path, given: dict[str, Any], wanted: type[Any] | None = Non
         example = f", such as {runs[0]}" if runs else ", or one that save_pretrained() wrote"
         trouble = "it is a file" if folder.is_file() else f"it has no {CONFIG}"
         raise FileNotFoundError(f"'{folder}' is not a saved network: {trouble}. Give a run's folder{example}")
-    config = _read(path)
+    config = read_table(path)
     if "class" not in config:
         raise ValueError(f"'{path}' does not describe a network of scalechannels: it names no class")
     if not (isinstance(config["class"], str) and config["class"].isprintable()):
@@ -471,7 +332,7 @@ def _rebuild(folder: Path, given: dict[str, Any], wanted: type[Any] | None = Non
     network = made()
     _require_weights(network, folder / WEIGHTS)
     _load_weights(network, folder / WEIGHTS)
-    network.usage = _usage(folder, config, network)
+    network.usage = usage_of(folder, config, network)
     return network.eval()
 
 

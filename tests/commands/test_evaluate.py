@@ -54,7 +54,7 @@ def test_a_detector_and_your_own_images_by_name_are_refused(capsys: pytest.Captu
         (("digit-detector", "--data.name", "mnist"), "'digit-detector' is a detector"),
         (
             ("cnn-mnist", "--data.name", "folder"),
-            "--data.name must be strokes, mnist, fashion, mnist-scale or cifar10; got 'folder",
+            "--data.name must be strokes, mnist, fashion, mnist-scale, cifar10 or emoji; got 'folder",
         ),
         (("cnn-mnist", "--data", "photos"), "'photos' is not a folder; give one"),
     ):

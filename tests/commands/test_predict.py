@@ -454,7 +454,7 @@ print(*(one.__name__.removeprefix("scalechannels.") for one in ours if not hasat
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stderr == ""
     assert set(said.stdout.splitlines()[-1].split()) == {
-        *("cli", "commands.predict", "saving.saved_network", "saving.accepted"),
+        *("cli", "commands.predict", "saving.saved_network", "saving.usage", "saving.accepted"),
         *("data.image_files", "data.decoding", "data.pictures"),
         *("scales", "sampling", "network", "pooling", "backbones.paper", "backbones.inference"),
     }

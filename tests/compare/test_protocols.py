@@ -52,7 +52,7 @@ def test_inside_are_the_sizes_that_were_trained_on(tiny) -> None:
 
 def test_data_that_this_version_lacks_are_a_fault_and_no_error(tiny) -> None:
     later = read_protocols(tiny)[0][1]
-    assert "got 'emoji'" in later.fault
+    assert "got 'stereo'" in later.fault
 
 
 @pytest.mark.parametrize(

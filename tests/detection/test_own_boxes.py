@@ -179,6 +179,14 @@ def test_a_killed_training_ends_as_one_that_was_not(boxed: BoxedImages, tmp_path
         assert torch.equal(value, resumed.network.state_dict()[name]), name
 
 
+@pytest.mark.usefixtures("quick")
+def test_a_damaged_state_is_named(boxed: BoxedImages, tmp_path: Path) -> None:
+    state = tmp_path / "state.pt"
+    state.write_bytes(b"cut short")
+    with pytest.raises(ValueError, match=r"state\.pt' is damaged; delete it, and the training begins again"):
+        Training(boxed, Choices.of(boxed, 1, 1), steps=8, state=state).run()
+
+
 def same(one: list, other: list, tolerance: float = 1e-3) -> None:
     assert len(one) == len(other) > 0
     for first, second in zip(one, other, strict=True):
@@ -213,7 +221,8 @@ def test_saved_and_loaded_detectors_give_the_same_boxes(boxed: BoxedImages, tmp_
         (("things.csv", "--data.validation", 0.5), "labelled boxes take none of these options but"),
         (("things.csv", "--range", 2, 4), "--range must hold 1, the size in your images; got 2 4"),
         (("things.csv", "--negatives", "empty"), "'empty' has no images to use as --negatives"),
-        (("empty", "--range", 1, 2), "--range and --negatives are for labelled boxes"),
+        (("things.csv", "--budget", "9m"), "labelled boxes take none of these options but"),
+        (("empty", "--negatives", "empty"), "--negatives is for labelled boxes"),
     ],
 )
 def test_options_that_do_not_apply_are_refused(

@@ -18,7 +18,7 @@ note = "a paper"
 
 [protocols.later]
 title = "Data of a later version"
-data = { name = "emoji", sizes = [1.0] }
+data = { name = "stereo", sizes = [1.0] }
 methods = ["cnn"]
 
 [methods.fovavg]

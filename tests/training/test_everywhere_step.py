@@ -57,7 +57,7 @@ def test_every_step_is_the_same_operations_and_asks_nothing(options):
         precision="float32",
         augmentations=[shifted],
     )
-    trainer.rate.fill_(1e-3)
+    trainer.rates[1.0].fill_(1e-3)
     trainer.order = torch.randperm(12).view(1, 3, 4)
     steps = []
     for _ in range(3):

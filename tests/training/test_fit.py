@@ -413,8 +413,8 @@ def test_ten_kills_at_random_moments_change_no_bit(tmp_path) -> None:
 WALK = """
 import sys
 from scalechannels.cli import main
-words = "--recipe paper --data.samples 40 --training.epochs 1 --training.batch 10 --network.high 1 --sizes 1 --device cpu"
-main(["train", "--out", sys.argv[1], *words.split()])
+words = "--data.samples 40 --training.epochs 1 --training.batch 10 --network.high 1 --sizes 1 --device cpu"
+main(["train", "--recipe", "paper", "--out", sys.argv[1], *words.split()])
 ours = {name for name, module in sys.modules.items() if name.startswith("scalechannels.")}
 print(*(name for name in ours if not hasattr(sys.modules[name], "__path__")))
 """
@@ -423,6 +423,7 @@ OF_A_PREDICTION = {  # see its own test
         "cli",
         "commands.predict",
         "saving.saved_network",
+        "saving.usage",
         "data.image_files",
         "data.decoding",
         "data.pictures",
@@ -432,7 +433,7 @@ OF_A_PREDICTION = {  # see its own test
 
 
 def test_a_run_on_a_cpu_visits_few_of_our_files(tmp_path) -> None:
-    """24 beside those of a prediction, five of them its options; what a plain run has no use for stays unread."""
+    """24 beside those of a prediction; what a plain run has no use for stays unread."""
     done = subprocess.run(
         [sys.executable, "-c", WALK, str(tmp_path)], capture_output=True, text=True, env=ENVIRONMENT
     )
