@@ -29,7 +29,7 @@ def _added(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("together", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_it_is_trained_saved_loaded_evaluated_and_exported(together: bool, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     (done,) = fit([tiny(name="fovmid")], tmp_path, device="cpu", sizes=SIZES, together=together)

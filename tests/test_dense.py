@@ -369,6 +369,7 @@ def test_pattern_is_seen_upright() -> None:
     assert (found.logits[0] - swapped.logits[0].mT).abs().max() > 1e-4
 
 
+@pytest.mark.slow
 def test_the_graph_can_be_exported_with_a_free_image_size() -> None:
     """As ONNX export needs it: one graph for all sizes, without tiles and pieces."""
     from torch.export import Dim, export

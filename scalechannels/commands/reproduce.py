@@ -66,9 +66,9 @@ def reproduce(
     place = results_folder(results)
     if show:
         lacking = runs.missing(ids, place, seeds=seeds, only=only)
+        asking = {one.id: set(one.runs(seeds)) for one in chosen(ids)}
         for run in lacking:
-            asking = (one.id for one in chosen(ids) if run in one.runs(seeds))
-            print(run.resolve("cuda").name, *asking)
+            print(run.resolve("cuda").name, *(id for id, wanted in asking.items() if run in wanted))
         print(f"missing runs: {len(lacking)}", file=sys.stderr)
         return
     for folder in (out, place):

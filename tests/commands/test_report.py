@@ -36,6 +36,7 @@ class Page(HTMLParser):
         self.loads += [given[key] for key in ("src", "xlink:href") if key in given]
 
 
+@pytest.mark.slow
 def test_the_report_is_one_page_with_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "report.html"
     assert run("report", "--out", out) == 0  # from the committed results

@@ -76,13 +76,9 @@ BUILDS = {
 }
 FAST = (
     "fovmax",
-    "fovavg",
     "fovlse",
-    "fovconc",
     "anywhere",
     "cnn",
-    "cnn-cifar10",
-    "averaged",
     "antialias, blur, reflect",
 )
 CHANNELS = {name: 3 for name in BUILDS if "cifar10" in name or "reflect" in name} | {"own": 2, "own head": 2}

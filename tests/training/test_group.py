@@ -53,7 +53,7 @@ def learnt(run: Run) -> list[torch.Tensor]:
     return list(weights(run).values())
 
 
-@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("together", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
 def test_they_are_what_they_are_when_trained_apart(pair, together, learning, tmp_path) -> None:
     both = fit(pair, tmp_path / "both", device="cpu", sizes=SIZES, together=together)

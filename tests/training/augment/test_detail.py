@@ -175,6 +175,7 @@ def test_an_image_is_made_smaller_and_enlarged_again(smooth) -> None:
 # The step of training
 
 
+@pytest.mark.slow
 def test_the_step_is_one_graph_and_computes_the_same_compiled() -> None:
     """A graph break or a look at a value would be an error here, and on a GPU in the captured step."""
     foveate, blur = made(detail=(0.5, 1.0))

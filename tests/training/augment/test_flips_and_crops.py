@@ -180,6 +180,7 @@ def test_windows_that_continue_the_image_in_another_way_are_refused() -> None:
 # The step of training
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampling", [{}, {"antialias": True}], ids=str)
 def test_the_step_is_one_graph_and_computes_the_same_compiled(sampling) -> None:
     """A graph break or a look at a value would be an error here, and on a GPU in the captured step."""
