@@ -1,10 +1,12 @@
 """A user's own module as a network: the run's identity, training, resuming and testing again."""
 
 import dataclasses
+import sys
 from dataclasses import replace
 
 import pytest
 import torch
+from helpers.command_line import run
 from helpers.tiny_runs import SIZES, assert_same, trained, weights
 
 from scalechannels.saving.saved_network import load
@@ -53,16 +55,35 @@ def test_a_run_is_known_by_what_its_module_is_and_not_by_where_it_lies(own, tmp_
 
 
 def test_it_is_trained_tested_and_tested_again(own, tmp_path, monkeypatch) -> None:
-    run = trained(config(f"{own}:Method"), tmp_path / "runs")
-    result = run.result()
+    finished = trained(config(f"{own}:Method"), tmp_path / "runs")
+    result = finished.result()
     assert result["parameters"] == 4 * 9 + 4 + 4 * 10 + 10
     assert [entry["size"] for entry in result["evaluation"]["sizes"]] == list(SIZES)
-    assert ResolvedRun.from_toml(run.folder / "config.toml") == run.config
+    assert ResolvedRun.from_toml(finished.folder / "config.toml") == finished.config
     with pytest.raises(ValueError, match="only you can build"):
-        load(run.folder)
+        load(finished.folder)
     monkeypatch.setattr(group.Group, "train", None)  # nothing may be trained again
     (again,) = fit([config(f"{own}:Method")], tmp_path / "runs", device="cpu", sizes=(0.5,))
     assert [entry["size"] for entry in again.result()["evaluation"]["sizes"]] == [0.5]
+
+
+def test_only_training_runs_the_file(own, tmp_path, capsys) -> None:
+    """A run's folder may come from elsewhere, and a file of Python with it."""
+    trace = tmp_path / "ran"
+    own.write_text(f"{SOURCE}\nimport pathlib\npathlib.Path({str(trace)!r}).touch()\n")
+    folder = trained(config(f"{own}:Method"), tmp_path / "runs").folder
+    assert trace.exists()
+    trace.unlink()
+    for name in [name for name in sys.modules if name.startswith("scalechannels_own_")]:
+        del sys.modules[name]  # else it would not run again in any case
+    for words in (
+        ("evaluate", folder, "--sizes", 0.5),
+        ("predict", folder, tmp_path),
+        ("export", folder, "--onnx", tmp_path / "net.onnx"),
+    ):
+        assert run(*words) == 1
+        assert "which only you can build" in capsys.readouterr().err
+    assert not trace.exists()
 
 
 def test_its_own_dropout_stays(own) -> None:
@@ -123,9 +144,9 @@ def test_own_images_and_jitter_are_refused(tmp_path) -> None:
 
 def test_a_rival_is_trained_as_our_networks_are(tmp_path) -> None:
     few = replace(config("stn", visible=0.5, epochs=1), data=DataConfig(samples=20))
-    run = trained(few, tmp_path, together=True)
-    assert run.config.name.startswith("stn-strokes-")
-    assert load(run.folder)(torch.randn(2, 1, 112, 112)).shape == (2, 10)
+    finished = trained(few, tmp_path, together=True)
+    assert finished.config.name.startswith("stn-strokes-")
+    assert load(finished.folder)(torch.randn(2, 1, 112, 112)).shape == (2, 10)
 
 
 @pytest.mark.parametrize("data", ["strokes", "cifar10"])
