@@ -1,151 +1,170 @@
 """An established detector on the same scenes: torchvision's FCOS with a ResNet-50 and a feature pyramid.
 
-    python -m benchmarks.detection_established [--jitter] [--seeds 0 1 2] [--split test] [--out FILE]
+    python -m benchmarks.detection_established --choose [--chosen FILE]      the rates, on validation scenes
+    python -m benchmarks.detection_established [--chosen FILE] [--seeds 0 1 2] [--out FILE]
 
-Trained from scratch on the canvases of digits that our detector learns from, in as many steps on as many.
-With --jitter the canvases are enlarged or shrunk by a factor from 1/2 to 4 first, the range of the test: the
-usual scale augmentation, which our rows do without. Needs torchvision and a GPU.
+Trained from scratch on the canvases of digits that our detector learns from, in as many steps on as many. In
+the row with jitter each canvas is enlarged or shrunk by a factor from 1/2 to 4 first, the range of the test:
+the usual scale augmentation, which our rows do without. Optimiser and rate of each row are chosen by short
+trainings on validation scenes. The same command goes on where the last one stopped.
+
+Needs torchvision, and a GPU to be done in minutes; of our own dependencies, PyTorch and NumPy suffice.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+from benchmarks.bare_machine import stand_in
 
-from benchmarks.detection_scenes import (
-    CANVASES,
-    MOST,
-    SIDE,
-    SIZES,
-    STEPS,
-    TAIL,
-    Found,
-    Method,
-    as_found,
-    canvas_boxes,
-    look,
-    training_told,
-)
-from scalechannels.detection.training import CLASSES, digits_of_one_size
-from scalechannels.detection.training_windows import Digits, canvases
-
-LEAST = 0.5
-"""A digit that is cut by the border of a crop counts while so much of its area is left."""
-Targets = list[dict[str, Tensor]]
+ROWS = {"fcos": False, "fcos, jitter": True}
+"""The rows of the table, and whether each has jitter."""
+TRIED = (("adamw", 3e-4), ("adamw", 1e-3), ("adamw", 1e-4), ("sgd", 0.01))
 
 
-def fcos(side: int) -> Any:
-    """The network for images of this side; grey values need no normalisation."""
-    from torchvision.models.detection import fcos_resnet50_fpn
+class Clock:
+    """Says when no further training may begin."""
 
-    return fcos_resnet50_fpn(
-        weights=None,
-        weights_backbone=None,
-        num_classes=CLASSES,
-        min_size=side,
-        max_size=side,
-        image_mean=[0.0] * 3,
-        image_std=[1.0] * 3,
-        score_thresh=TAIL,
-        detections_per_img=MOST,
-    )
+    def __init__(self, minutes: float) -> None:
+        self.start, self.minutes = time.perf_counter(), minutes
+
+    def over(self) -> bool:
+        over = time.perf_counter() - self.start > 60 * self.minutes
+        if over:
+            print(f"no training is begun after {self.minutes:g} minutes; the same command goes on")
+        return over
 
 
-def jittered(images: Tensor, targets: Targets, generator: torch.Generator) -> tuple[Tensor, Targets]:
-    """Canvases (B, 1, H, H) rescaled by one factor; enlarged ones are cut to their former size."""
-    low, high = SIZES
-    factor = low * (high / low) ** float(torch.rand((), generator=generator))
-    side = images.shape[-1]
-    size = max(32, round(side * factor))
-    images = F.interpolate(images, size=(size, size), mode="bilinear", antialias=True)
-    kept = min(side, size)
-    left, top = (int(torch.randint(size - kept + 1, (), generator=generator)) for _ in range(2))
-    images = images[..., top : top + kept, left : left + kept]
-    moved = []
-    for one in targets:
-        boxes = one["boxes"] * (size / side) - torch.tensor([left, top, left, top])
-        cut = boxes.clamp(0, kept)
-        area, whole = ((part[:, 2:] - part[:, :2]).clamp_min(0).prod(1) for part in (cut, boxes))
-        there = area >= LEAST * whole
-        moved.append({"boxes": cut[there], "labels": one["labels"][there]})
-    return images, moved
+def choose(chosen: argparse.Namespace, clock: Clock) -> None:
+    """Train each row shortly with each optimiser and rate, and write down which was best."""
+    import torch
+
+    from benchmarks.detection_scenes import BACKGROUNDS, made
+    from benchmarks.established_training import method, train
+    from scalechannels.detection.training import digits_of_one_size
+
+    device, digits = torch.device(chosen.device), digits_of_one_size()
+    scenes = [one for background in BACKGROUNDS for _, one in made("validation", background, chosen.scenes)]
+    report = json.loads(chosen.chosen.read_text("utf-8")) if chosen.chosen.exists() else {"tried": []}
+    how = {"steps": chosen.steps, "scenes": len(scenes)}
+    for by, rate in TRIED:
+        for row in chosen.rows:
+            trial = {"row": row, "optimiser": by, "rate": rate, **how}
+            if any(trial.items() <= known.items() for known in report["tried"]) or clock.over():
+                continue
+            print(f"{row}, {by} at {rate:g}", flush=True)
+            model, _ = train(
+                digits, by=by, rate=rate, jitter=ROWS[row], steps=chosen.steps, seed=0, device=device
+            )
+            start, look = time.perf_counter(), method(model, device)
+            trial["average_precision"] = round(precision([look(one.image) for one in scenes], scenes), 4)
+            passed = (time.perf_counter() - start) / len(scenes)
+            print(f"  average precision {trial['average_precision']:.3f}, {passed:.3f} s a scene", flush=True)
+            report["tried"].append(trial)
+            report["chosen"] = best(report["tried"])
+            chosen.chosen.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(report.get("chosen")))
 
 
-def train(digits: Digits, *, jitter: bool, steps: int, rate: float, seed: int, device: torch.device) -> Any:
-    torch.manual_seed(seed)
-    generator = torch.Generator().manual_seed(seed)
-    model = fcos(side=180).to(device).train()
-    optimiser = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=1e-4)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps, pct_start=0.1)
-
-    def batch() -> tuple[Tensor, Targets]:
-        made = canvases(digits, CANVASES, generator)
-        images, targets = made.images, canvas_boxes(made.middles, made.labels)
-        return jittered(images, targets, generator) if jitter else (images, targets)
-
-    # One thread draws the next canvases while the GPU learns from these.
-    drawing = ThreadPoolExecutor(1)
-    upcoming = drawing.submit(batch)
-    for step in range(1, steps + 1):
-        (images, targets), upcoming = upcoming.result(), drawing.submit(batch)
-        model.transform.min_size = (images.shape[-1],)
-        model.transform.max_size = images.shape[-1]
-        there = [{name: value.to(device) for name, value in one.items()} for one in targets]
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            losses = model(list(images.expand(-1, 3, -1, -1).to(device)), there)
-        loss = sum(losses.values())
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 10.0)
-        optimiser.step()
-        schedule.step()
-        if step % 200 == 0:
-            print(f"step {step} of {steps}: loss {float(loss.detach()):.4f}", flush=True)
-    drawing.shutdown(cancel_futures=True)
-    return model.eval()
-
-
-def method(model: Any, device: torch.device) -> Method:
-    model.transform.min_size, model.transform.max_size = (SIDE,), SIDE
-
-    @torch.no_grad()
-    def found(image: Tensor) -> Found:
-        (said,) = model([image.expand(3, -1, -1).to(device)])
-        boxes = said["boxes"].double().cpu() - 0.5  # from edges to pixel centres
-        return as_found(boxes, said["labels"].cpu(), said["scores"].double().cpu())
-
+def best(tried: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """For each row the optimiser and rate of the highest average precision; of equal ones the first."""
+    found: dict[str, dict[str, Any]] = {}
+    for trial in sorted(tried, key=lambda one: -one["average_precision"]):
+        found.setdefault(trial["row"], {name: trial[name] for name in ("optimiser", "rate")})
     return found
 
 
-def main() -> None:
+def precision(found: Sequence[Any], scenes: Sequence[Any]) -> float:
+    """Average precision at an IoU of 0.5 of what was found in scenes."""
+    import torch
+
+    from scalechannels.detection.average_precision import Ranked, average_precision
+
+    lines = [torch.tensor(one, dtype=torch.float64).view(-1, 6) for one in found]
+    said = [Ranked(one[:, :4], one[:, 4], one[:, 5]) for one in lines]
+    truth = [Ranked(one.boxes, one.labels, torch.ones(len(one.labels))) for one in scenes]
+    return average_precision(said, truth)
+
+
+def run(chosen: argparse.Namespace, clock: Clock) -> None:
+    """Train each row with each seed, and look into the scenes that the file does not have yet."""
+    import torch
+
+    from benchmarks.detection_scenes import BACKGROUNDS, CANVASES, look, read, training_told
+    from benchmarks.established_training import method, train
+    from scalechannels.detection.training import digits_of_one_size
+
+    choices = json.loads(chosen.chosen.read_text("utf-8"))["chosen"] if chosen.optimiser is None else {}
+    device, digits = torch.device(chosen.device), digits_of_one_size()
+    for seed in chosen.seeds:
+        for row in chosen.rows:
+            lines = [
+                line
+                for line in read(chosen.out)
+                if (line["row"], line["seed"], line["split"]) == (row, seed, chosen.split)
+            ]
+            if len(lines) >= len(BACKGROUNDS) * chosen.scenes:
+                print(f"{row}, seed {seed}: done before")
+                continue
+            if clock.over():
+                return
+            one = choices.get(row) or {"optimiser": chosen.optimiser, "rate": chosen.rate}
+            print(f"{row}, seed {seed}, {one['optimiser']} at {one['rate']:g}", flush=True)
+            start = time.perf_counter()
+            model, how = train(
+                digits,
+                by=one["optimiser"],
+                rate=one["rate"],
+                jitter=ROWS[row],
+                steps=chosen.steps,
+                seed=seed,
+                device=device,
+            )
+            about = training_told(chosen.steps, {"images": CANVASES}, start, device) | how
+            start = time.perf_counter()
+            look({row: method(model, device)}, {row: about}, chosen.split, chosen.scenes, chosen.out, seed)
+            passed = time.perf_counter() - start
+            print(
+                f"  trained in {about['seconds']} s, {how['how']}; all scenes in {passed:.1f} s", flush=True
+            )
+
+
+def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--jitter", action="store_true")
-    parser.add_argument("--scenes", type=int, default=24, help="scenes of each background")
+    parser.add_argument("--choose", action="store_true", help="optimiser and rate, which --chosen then holds")
+    parser.add_argument("--chosen", type=Path, default=Path("benchmarks/results/detection_established.json"))
+    parser.add_argument(
+        "--optimiser", choices=("adamw", "sgd"), help="instead of the chosen one; with --rate"
+    )
+    parser.add_argument("--rate", type=float)
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--split", choices=("test", "validation"), default="test")
-    parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--rate", type=float, default=0.02, help="chosen on validation scenes")
+    parser.add_argument("--scenes", type=int, help="of each background; by default 24, to choose 6")
+    parser.add_argument("--steps", type=int, help="by default 3000, to choose 600")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="no training is begun after them")
+    parser.add_argument("--root", type=Path, help="folder of MNIST")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/detection.jsonl"))
-    chosen = parser.parse_args()
-    device, row = torch.device(chosen.device), "fcos, jitter" if chosen.jitter else "fcos"
-    digits = digits_of_one_size()
-    for seed in chosen.seeds:
-        start = time.perf_counter()
-        model = train(
-            digits, jitter=chosen.jitter, steps=chosen.steps, rate=chosen.rate, seed=seed, device=device
-        )
-        about = training_told(chosen.steps, {"images": CANVASES}, start, device) | {"rate": chosen.rate}
-        look({row: method(model, device)}, {row: about}, chosen.split, chosen.scenes, chosen.out, seed)
+    chosen = parser.parse_args(words)
+    if (chosen.optimiser is None) != (chosen.rate is None):
+        parser.error("give --optimiser and --rate together, or neither")
+    if chosen.optimiser is None and not chosen.choose and not chosen.chosen.exists():
+        parser.error(f"{chosen.chosen} is missing: run --choose first, or give --optimiser and --rate")
+    chosen.scenes = chosen.scenes or (6 if chosen.choose else 24)
+    chosen.steps = chosen.steps or (600 if chosen.choose else 3000)
+    if chosen.root is not None:  # digits and scenes both look there
+        os.environ["SCALECHANNELS_DATA"] = str(chosen.root)
+    stand_in()
+    (choose if chosen.choose else run)(chosen, Clock(chosen.minutes))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,22 +45,22 @@ def objects(split: str) -> Pictures:
     return Pictures(mnist.train_images[50_000:], mnist.train_labels[50_000:])
 
 
-def made(split: str, background: Any, count: int) -> Iterator[tuple[int, Scene]]:
+@cache  # networks of several seeds look into the same ones
+def made(split: str, background: Any, count: int) -> tuple[tuple[int, Scene], ...]:
     """The scenes of a background, each with its seed."""
-    for number in range(count):
-        seed = FIRST[split] + number
-        yield (
-            seed,
-            scene(
-                10 + number % 11,
-                seed,
-                height=SIDE,
-                width=SIDE,
-                sizes=SIZES,
-                background=background,
-                objects=objects(split),
-            ),
+
+    def one(number: int) -> Scene:
+        return scene(
+            10 + number % 11,
+            FIRST[split] + number,
+            height=SIDE,
+            width=SIDE,
+            sizes=SIZES,
+            background=background,
+            objects=objects(split),
         )
+
+    return tuple((FIRST[split] + number, one(number)) for number in range(count))
 
 
 def look(

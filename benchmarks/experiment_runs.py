@@ -13,42 +13,17 @@ goes on where the last one stopped. Runs of one shape are trained together on a 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+from benchmarks.bare_machine import stand_in
+
 RESULTS = Path(__file__).parent.parent / "results"
-
-
-def stand_in() -> None:
-    """Empty modules for packages that are missing and that training imports, but need not use."""
-
-    class Mixin:
-        def __init_subclass__(cls, **_: Any) -> None:
-            super().__init_subclass__()
-
-        def save_pretrained(self, *_: Any, **__: Any) -> None:
-            """There is nothing to save with."""
-
-    contents: dict[str, dict[str, Any]] = {
-        "huggingface_hub": {"PyTorchModelHubMixin": Mixin},
-        "safetensors": {"SafetensorError": ValueError},
-        "safetensors.torch": {},
-        "PIL": {name: ModuleType(f"PIL.{name}") for name in ("Image", "ImageCms", "ImageOps")}
-        | {"UnidentifiedImageError": ValueError},
-    }
-    lacking = {name for name in contents if "." not in name and importlib.util.find_spec(name) is None}
-    for name, values in contents.items():
-        if name.partition(".")[0] in lacking:
-            sys.modules[name] = ModuleType(name)
-            vars(sys.modules[name]).update(values)
 
 
 @dataclass(frozen=True)
