@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
@@ -29,4 +30,4 @@ def stand_in() -> None:
     for name, values in contents.items():
         if name.partition(".")[0] in lacking:
             sys.modules[name] = ModuleType(name)
-            vars(sys.modules[name]).update(values)
+            vars(sys.modules[name]).update(values, __spec__=ModuleSpec(name, None))  # others may ask for it

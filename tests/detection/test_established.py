@@ -99,7 +99,7 @@ def test_the_best_of_each_row_is_chosen() -> None:
     assert detection_established.best(tried) == chosen
 
 
-def test_no_training_is_begun_without_a_choice_or_after_the_time(
+def test_no_training_is_begun_without_a_choice_after_the_time_or_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import benchmarks.established_training as training
@@ -125,3 +125,9 @@ def test_no_training_is_begun_without_a_choice_or_after_the_time(
     (tmp_path / "chosen.json").write_text(json.dumps({"chosen": {}}))
     detection_established.main([*words, "--minutes", "-1"])
     assert "no training is begun after -1 minutes" in capsys.readouterr().out
+    of_both = [
+        {"row": "fcos", "seed": 0, "split": "test", "background": name, "scene": 5000} for name in "ab"
+    ]
+    (tmp_path / "found.jsonl").write_text("".join(json.dumps(line) + "\n" for line in of_both))
+    detection_established.main([*words, "--scenes", "1", "--rows", "fcos", "--seeds", "0"])
+    assert "fcos, seed 0: done before" in capsys.readouterr().out
