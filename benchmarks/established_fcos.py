@@ -122,12 +122,17 @@ def losses(said: dict[str, Tensor], boxes: Tensor, labels: Tensor, at: Anchors) 
 def generalised_iou(one: Tensor, other: Tensor) -> Tensor:
     """Generalised IoU of boxes (..., 4), pair by pair."""
     low, high = torch.maximum(one[..., :2], other[..., :2]), torch.minimum(one[..., 2:], other[..., 2:])
-    shared = (high - low).clamp_min(0).prod(-1)
-    areas = [(box[..., 2:] - box[..., :2]).prod(-1) for box in (one, other)]
+    shared = _area((high - low).clamp_min(0))
+    areas = [_area(box[..., 2:] - box[..., :2]) for box in (one, other)]
     union = areas[0] + areas[1] - shared
     low, high = torch.minimum(one[..., :2], other[..., :2]), torch.maximum(one[..., 2:], other[..., 2:])
-    hull = (high - low).prod(-1)
+    hull = _area(high - low)
     return shared / (union + EPSILON) - (hull - union) / (hull + EPSILON)
+
+
+def _area(sides: Tensor) -> Tensor:
+    """Of rectangles with sides (..., 2); the gradient of `prod` asks the GPU for zeros, which ends a capture."""
+    return sides[..., 0] * sides[..., 1]
 
 
 def compared(seed: int, images: int = 6, side: int = 192, most: int = 25, classes: int = 10) -> list[float]:
