@@ -128,8 +128,11 @@ def table(path: Path, split: str) -> dict[str, Any]:
     return report
 
 
-def cells(one: dict[str, Any], fastest: float) -> list[str]:
-    """A row as the table shows it: average precision, recall and precision of both backgrounds, the time."""
+def cells(one: dict[str, Any], first: dict[str, Any]) -> list[str]:
+    """A row as the table shows it: average precision, recall and precision of both backgrounds, the time.
+
+    first   the row whose time is 1; of rows that ran on another device no time is told
+    """
     shown = []
     for background in BACKGROUNDS:
         shown.append(f"{fmean(one[background]['average_precision']):.3f}")
@@ -137,14 +140,15 @@ def cells(one: dict[str, Any], fastest: float) -> list[str]:
         for background in BACKGROUNDS:
             found = one[background][name]
             shown.append(f"{found['mean']:.2f} [{found['low']:.2f}, {found['high']:.2f}]")
-    return [*shown, f"{one['plain']['seconds'] / fastest:.2f}"]
+    comparable = one["trained"]["device"] == first["trained"]["device"]
+    return [*shown, f"{one['plain']['seconds'] / first['plain']['seconds']:.2f}" if comparable else "–"]
 
 
 def markdown(report: dict[str, Any]) -> str:
     """The table, the rows in the order of the file; below it what each network was trained with."""
     heads = ["row", "seeds", *(f"AP, {one}" for one in BACKGROUNDS)]
     heads += [f"{name}, {one}" for name in ("recall", "precision") for one in BACKGROUNDS]
-    first = next(iter(report.values()))["plain"]["seconds"]
+    first = next(iter(report.values()))
     lines = [[*heads, "time"], ["---"] * (len(heads) + 1)]
     for row, one in report.items():
         lines.append([row, str(len(one["plain"]["average_precision"])), *cells(one, first)])

@@ -111,7 +111,7 @@ class Rows(Sources):
     def detected(self, row: str) -> str:
         """A row of the table of benchmarks.detection_table."""
         report = self.measured("detection")
-        first = next(iter(report.values()))["plain"]["seconds"]
+        first = next(iter(report.values()))
         return " | ".join(detection_table.cells(report[row], first))
 
 
