@@ -3,8 +3,9 @@
                              in memory                    in a step
     foveated networks        windows, where they fit      cropped, shifted and blurred, as options ask
                              images, where they do not    foveated by the network; no augmentation
-    … with flips or crops    images                       flipped and cropped, foveated, then blurred
-    looking everywhere,      images                       flipped, cropped and blurred
+    … with flips, crops or   images                       turned, flipped and cropped, foveated, then blurred
+      rotation
+    looking everywhere,      images                       turned, flipped, cropped and blurred
     and the plain CNN
 
 Every way to look at a training set lies in memory once; runs that are trained together share it.
@@ -86,7 +87,10 @@ class Inputs:
         detail = self._detail(sets)
         self.detail = detail if changed and self.foveates else None
         # A picture ends somewhere before it is made smaller: what repeats its border loses detail as well.
-        steps = [self._flips_and_crops()] if changed else [self._visible(), self._jitter()]
+        if changed:
+            steps = [self._rotation(), self._flips_and_crops()]
+        else:
+            steps = [self._visible(), self._jitter()]
         steps += [detail] if self.detail is None else []
         self.augmentations = [step.to(self.labels.device) for step in steps if step is not None]
 
@@ -153,6 +157,14 @@ class Inputs:
         foveates = [self.foveates[way] for way in self.of_run]
         return Detail(foveates, detail, smooth=smooth).to(self.labels.device)
 
+    def _rotation(self) -> nn.Module | None:
+        training = self.configs[0].training
+        if not (training.rotation or training.stretch):
+            return None
+        from scalechannels.training.augment.rotation import Rotation
+
+        return Rotation(training.rotation, training.stretch, outside=self.configs[0].data.about.outside)
+
     def _flips_and_crops(self) -> nn.Module:
         from scalechannels.training.augment.flips_and_crops import FlipsAndCrops
 
@@ -195,15 +207,16 @@ def changes_images(config: ResolvedRun) -> bool:
     plain = plain or config.network.is_module
     whole = plain or config.network.look == "everywhere" or config.data.resize is not None
     cropped = training.visible < 1 and (whole or data.filled)
-    return training.flips or training.crops > 0 or cropped or (whole and training.detail < 1)
+    turned = training.rotation > 0 or training.stretch > 0
+    return training.flips or training.crops > 0 or turned or cropped or (whole and training.detail < 1)
 
 
 def require_no_augmentation(config: ResolvedRun) -> None:
     """An error where a run augments what does not lie in memory."""
     if config.training.augments:
         raise MemoryError(
-            "training.visible, detail, jitter, flips and crops need the images in memory, and they do not "
-            "fit: use fewer images, or a device with more memory"
+            "training.visible, detail, jitter, flips, crops, rotation and stretch need the images in memory, "
+            "and they do not fit: use fewer images, or a device with more memory"
         )
 
 

@@ -17,10 +17,10 @@ def run(data: str, **training) -> ResolvedRun:
     return RunConfig(DataConfig(data), NetworkConfig("fovlse"), TrainingConfig(**training)).resolve()  # type: ignore
 
 
-@pytest.mark.parametrize("option", [{"flips": True}, {"crops": 1}, {"visible": 0.5}])
+@pytest.mark.parametrize("option", [{"flips": True}, {"crops": 1}, {"visible": 0.5}, {"rotation": 9.0}])
 def test_images_of_cifar_are_changed_before_windows_are_made(option) -> None:
     assert changes_images(run("cifar10", **option))
-    with pytest.raises(MemoryError, match="flips and crops need the images in memory"):
+    with pytest.raises(MemoryError, match="flips, crops, rotation and stretch need the images in memory"):
         require_no_augmentation(run("cifar10", **option))
 
 

@@ -44,6 +44,7 @@ Positive = Annotated[float, Range("a positive number", lambda value: 0 < value <
 NotNegative = Annotated[float, Range("zero or more", lambda value: 0 <= value < math.inf)]
 Ratio = Annotated[float, Range("above 1", lambda value: 1 < value < math.inf)]
 UpToOne = Annotated[float, Range("at least 0 and below 1", lambda value: 0 <= value < 1)]
+Degrees = Annotated[float, Range("from 0 to 180", lambda value: 0 <= value <= 180)]
 Share = Annotated[float, Range("above 0 and at most 1", lambda value: 0 < value <= 1)]
 Count = Annotated[int, Range("at least 1", lambda value: value >= 1)]
 Width = Annotated[int, Range("from 1 to 16", lambda value: 1 <= value <= 16)]

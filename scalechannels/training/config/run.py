@@ -117,9 +117,11 @@ class RunConfig:
                 or network.look == "everywhere"
                 or training.flips
                 or training.crops > 0
+                or training.rotation > 0
+                or training.stretch > 0
             ),
             "training.jitter works only with foveated networks, not with cifar10, and not together with "
-            "training.flips or training.crops; use training.crops instead",
+            "training.flips, crops, rotation or stretch; use training.crops instead",
         )
         refuse(
             (training.visible or 1) < 1 and data.places == "anywhere",

@@ -9,6 +9,7 @@ from typing import Literal
 from scalechannels.training.config.data_sets import Schedule
 from scalechannels.training.config.options import (
     Count,
+    Degrees,
     NotNegative,
     Positive,
     Seed,
@@ -64,6 +65,11 @@ class TrainingConfig:
     """Flip each image left to right with probability 1/2."""
     crops: Whole = 0
     """Shift each image at random, by at most this many pixels in each direction."""
+    rotation: Degrees = field(default=0.0, metadata={"unnamed": 0.0})
+    """Turn each image at random, by at most this many degrees in each direction."""
+    stretch: UpToOne = field(default=0.0, metadata={"unnamed": 0.0})
+    """Stretch each image along a random direction and shrink it as much across, so that areas stay. 0.1: by
+    up to a tenth."""
     pretrained_share: Share = 0.1
     """A backbone with weights from ImageNet: all its layers but the last learn at this share of the rate."""
     images: Count | None = None
@@ -101,7 +107,8 @@ class ResolvedTraining(TrainingConfig):
     @property
     def augments(self) -> bool:
         """Whether each step changes what it sees at random."""
-        return self.flips or self.crops > 0 or self.jitter > 0 or self.visible < 1 or self.detail < 1
+        changed = self.visible < 1 or self.detail < 1 or self.rotation > 0 or self.stretch > 0
+        return changed or self.flips or self.crops > 0 or self.jitter > 0
 
     def rate_at(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0; constant within an epoch."""
