@@ -131,7 +131,7 @@ def generalised_iou(one: Tensor, other: Tensor) -> Tensor:
 
 
 def _area(sides: Tensor) -> Tensor:
-    """Of rectangles with sides (..., 2); the gradient of `prod` asks the GPU for zeros, which ends a capture."""
+    """Sides (..., 2) multiplied. The gradient of `prod` asks the GPU for zeros, which ends a capture."""
     return sides[..., 0] * sides[..., 1]
 
 

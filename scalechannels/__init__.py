@@ -19,7 +19,7 @@ _HOMES = {
     "backbones.zoo": "LibraryBackbone",
     "dense": "DenseNetwork",
     "detection.detector": "Detector",
-    "selection": "selected_scale scale_contributions expected_window",
+    "selection": "selected_scale scale_contributions expected_window evidence_centres",
     "invariance": "scale_invariance_error",
     "saving.saved_network": "load",
     "predictor": "Predictor",

@@ -21,6 +21,7 @@ from scalechannels.predictor import Predictor as Predictor
 from scalechannels.sampling import Foveate as Foveate
 from scalechannels.saving.saved_network import load as load
 from scalechannels.scales import ScaleGrid as ScaleGrid
+from scalechannels.selection import evidence_centres as evidence_centres
 from scalechannels.selection import expected_window as expected_window
 from scalechannels.selection import scale_contributions as scale_contributions
 from scalechannels.selection import selected_scale as selected_scale

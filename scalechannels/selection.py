@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from scalechannels.backbones.inference import evaluating
 from scalechannels.network import ScaleChannelNetwork
@@ -37,6 +37,28 @@ def selected_scale(network: ScaleChannelNetwork, images: Tensor) -> Tensor:
     """The scale σ of the channel that contributes most: (B,)."""
     strongest = scale_contributions(network, images).argmax(1)
     return network.grid.scales.to(strongest.device)[strongest]
+
+
+def evidence_centres(network: nn.Module, images: Tensor) -> Tensor:
+    """Where in the images (B, C, H, W) the evidence for the winning class lies: rows and columns (B, 2).
+
+    The centroid of how much each pixel matters: of the gradient of the winning logit against the mean of the
+    others, times how far the pixel is from the image's median, which stands for the background. In eval mode,
+    for any network from images to logits.
+
+    Law: it moves with the object, finer than the lattice of windows, since it is made of pixels. Limits: what
+    counts against other classes draws it, too; on a background that is not even, so does the background.
+    """
+    with evaluating(network), torch.inference_mode(False), torch.enable_grad():
+        seen = images.detach().clone().requires_grad_()
+        logits = network(seen)  # (B, K)
+        others = (logits.sum(1) - logits.amax(1)) / max(logits.shape[1] - 1, 1)
+        (slope,) = torch.autograd.grad((logits.amax(1) - others).sum(), seen)
+    background = images.flatten(2).median(2).values[..., None, None]
+    matter = (slope * (images - background)).abs().sum(1).double()  # (B, H, W)
+    matter = matter / matter.sum((1, 2), keepdim=True).clamp_min(torch.finfo(matter.dtype).tiny)
+    rows, columns = (torch.arange(side, device=images.device).to(matter) for side in images.shape[2:])
+    return torch.stack((matter.sum(2) @ rows, matter.sum(1) @ columns), 1)
 
 
 class ExpectedWindow(NamedTuple):

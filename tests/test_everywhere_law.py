@@ -14,6 +14,7 @@ from scalechannels import (
     MaxOverScales,
     ScaleChannelNetwork,
     ScaleGrid,
+    evidence_centres,
     expected_window,
     fovmax,
 )
@@ -134,3 +135,31 @@ def test_what_has_no_place_is_named():
         expected_window(fovmax(ScaleGrid.of(1)), torch.zeros(1, 1, 28, 28))
     with pytest.raises(ValueError, match="temperature must be above 0; got 0"):
         expected_window(network(), torch.zeros(1, 1, 28, 28).double(), temperature=0)
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_the_centre_of_the_evidence_follows_the_object_between_the_places(mode: str):
+    """Exactly by whole steps of all channels, and nearly by less than a step, which no window does."""
+    net, f = network(pool=LogMeanExpOverScales), blob(4.0)
+    getattr(net, mode)()
+    step = STRIDE * 4.0
+    here, near, far = (
+        evidence_centres(net, one.image(101, 111)) for one in (f, f.moved(1.0, -2.0), f.moved(step, step))
+    )
+    torch.testing.assert_close(near - here, torch.tensor([[1.0, -2.0]]).double(), atol=0.5, rtol=0)
+    torch.testing.assert_close(far - here, torch.full((1, 2), step).double(), atol=0.1, rtol=0)
+    assert net.training == (mode == "train")
+    assert all(parameter.grad is None for parameter in net.parameters())
+    with torch.inference_mode():  # which has no gradients by itself
+        torch.testing.assert_close(evidence_centres(net, f.image(101, 111)), here)
+
+
+def test_the_evidence_is_where_the_pixels_are_that_decide():
+    class Corner(torch.nn.Module):
+        def forward(self, images: Tensor) -> Tensor:
+            seen = images[:, 0, 3:6, 10:13].sum((1, 2))
+            return torch.stack((seen, -seen), 1)
+
+    image = torch.zeros(1, 1, 20, 30)
+    image[..., 2:8, 9:20] = 1.0
+    torch.testing.assert_close(evidence_centres(Corner(), image), torch.tensor([[4.0, 11.0]]).double())

@@ -42,6 +42,8 @@ class PlacedRow:
     outside: Mean | None
     place: Mean | None
     """How far the deciding window is off the object, in pixels."""
+    evidence: Mean | None
+    """How far the centre of the evidence is off it, in pixels."""
     scale: Mean | None
     """How far the deciding scale is off its median at that size, in octaves."""
     drift: Mean | None
@@ -85,6 +87,7 @@ def _row(label: str, kind: str, seeds: Sequence[Sequence[Result]], missing: int)
         over_seeds(lambda run: _accuracy(run, trained=True)),
         over_seeds(lambda run: _accuracy(run, trained=False)),
         over_seeds(lambda run: _mean_of(run, "place_error")),
+        over_seeds(lambda run: _mean_of(run, "evidence_error")),
         over_seeds(lambda run: _mean_of(run, "scale_error")),
         over_seeds(_drift),
     )

@@ -161,17 +161,18 @@ def placed_text(results: Results, one: Experiment, form: TextForm = "text") -> s
             row.network,
             row.trained,
             str(row.seeds or NONE),
-            *map(plus_minus, (row.inside, row.outside, row.place, row.scale, row.drift)),
+            *map(plus_minus, (row.inside, row.outside, row.place, row.evidence, row.scale, row.drift)),
         ]
         for row in rows
     ]
-    heads = ["network", "trained on", "seeds", "inside", "outside", "place", "scale", "drift"]
+    heads = ["network", "trained on", "seeds", "inside", "outside", "place", "evidence", "scale", "drift"]
     missing = sum(row.missing for row in rows)
     lacking = f"\n\n{missing} runs have no result: scalechannels reproduce {one.id}" if missing else ""
     legend = (
         "Inside, outside: test accuracy in per cent at the sizes of training and at the others, mean ± "
-        "standard deviation over seeds. Place: how far the deciding window is off the digit, in pixels; "
-        "scale: how far the deciding scale is off its median, in octaves, both medians over images; drift: "
+        "standard deviation over seeds. Place, evidence: how far the deciding window and the centre of the "
+        "evidence are off the digit, in pixels; scale: how far the deciding scale is off its median, in "
+        "octaves, all medians over images; drift: "
         "by how much that median over the digit's size differs between test sizes."
     )
     title = one.title if form == "text" else f"**{one.title}**"

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from scalechannels.backbones.paper import mnist_backbone
+from scalechannels.backbones.paper import ConvBackbone, mnist_backbone
 from scalechannels.constructors import paper_network, swmax
 from scalechannels.files import ENVIRONMENT_VARIABLE
 from scalechannels.network import ScaleChannelNetwork
@@ -28,6 +28,8 @@ EIGHT_BLOCKS = 61
 """The pixels that the plain CNN of digits needs; for smaller images it has fewer blocks."""
 RESIDUAL_FEATURES = 32
 """Of the residual backbone's first convolution, at the width 1."""
+FADED = 0.7
+"""By which share weights at the middle of the window's edge are weaker at first, see `_fade`."""
 RESIZED_FEATURES = 32
 """Of the first convolution of a plain CNN for resized images."""
 
@@ -53,7 +55,9 @@ def build_network(config: ResolvedRun, channels: int | None = None, classes: int
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.training.seed)
         made = _build(config, channels, classes)
-        if network.initialisation is not None and network.initialisation != "torch":
+        if network.initialisation == "central":
+            _fade(made)
+        elif network.initialisation is not None and network.initialisation != "torch":
             torch.manual_seed(config.training.seed)
             _initialise(made, network.initialisation)
     for module in () if network.is_module else made.modules():
@@ -71,6 +75,25 @@ def _initialise(network: Network, how: Initialisation) -> None:
                 nn.init.xavier_uniform_(module.weight)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
+
+
+@torch.no_grad()
+def _fade(network: Network) -> None:
+    """Weaken what the first dense layer sees at the window's edge.
+
+    A network that looks everywhere chooses by itself which place of its window objects take. From such a
+    start it chooses the middle, and parts of objects at the edge, which fine channels are full of, count
+    less.
+    """
+    backbone: Any = network.backbone
+    refuse(
+        not isinstance(backbone, ConvBackbone),
+        f"network.initialisation central is for the paper's backbone; got {type(backbone).__name__}",
+    )
+    along = 1 - FADED * torch.linspace(-1, 1, backbone.side) ** 4
+    profile = torch.outer(along, along)
+    weight = backbone.dense.weight.view(backbone.hidden, -1, backbone.side, backbone.side)
+    weight.mul_(profile / profile.square().mean().sqrt())
 
 
 def tested_network(config: ResolvedRun, trained: Network) -> Network:
@@ -188,6 +211,7 @@ def _everywhere(
         look="everywhere",
         places=network.places,
         norm=network.batch_norm,
+        centred=bool(network.centred),
         **{"antialias": network.antialias, **options},
     )
 

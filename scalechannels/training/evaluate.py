@@ -15,6 +15,9 @@ from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, req
 from scalechannels.training.errors import pack_errors
 from scalechannels.training.progress import Progress
 
+PIECE = 250
+"""Images whose gradients are kept at once."""
+
 
 @dataclass(frozen=True)
 class SizeResult:
@@ -34,6 +37,8 @@ class SizeResult:
     """Which images were classified wrongly, in the order of the test set: see `training.errors`."""
     place_error: float | None = None
     """Objects anywhere: how far the deciding window is off the object, the median in pixels."""
+    evidence_error: float | None = None
+    """Objects anywhere: how far the centre of the evidence is off the object, see `evidence_centres`."""
     scale_offset: float | None = None
     """Objects anywhere: by how much the deciding scale exceeds the object's size, the median in octaves. The
     network learns at which scale it decides, so that it is the same at all sizes and not 0."""
@@ -61,11 +66,11 @@ def evaluate_set(network: Any, data: ImageSet, size: Size, classes: int) -> Size
         confusion.tolist(),
         None if said.contributions is None else said.contributions.double().mean(0).tolist(),
         pack_errors(predicted != data.labels),
-        **_where(said, data),
+        **_where(network, said, data),
     )
 
 
-def _where(said: Explanation, data: ImageSet) -> dict[str, float]:
+def _where(network: Any, said: Explanation, data: ImageSet) -> dict[str, float]:
     """How well objects that are anywhere were found: place and scale, where the network says them."""
     told: dict[str, float] = {}
     if data.places is None:
@@ -73,6 +78,10 @@ def _where(said: Explanation, data: ImageSet) -> dict[str, float]:
     there = data.places.isfinite().all(1)  # of several objects, the wanted one may be missing
     if said.places is not None:
         told["place_error"] = float((said.places.double() - data.places)[there].norm(dim=1).median())
+        from scalechannels.selection import evidence_centres
+
+        centres = [evidence_centres(network, part) for part in data.images.split(PIECE)]
+        told["evidence_error"] = float((torch.cat(centres) - data.places)[there].norm(dim=1).median())
     if said.scales is not None:
         octaves = (said.scales.double() / data.scales)[there].log2()
         told["scale_offset"] = float(octaves.median())
@@ -98,7 +107,7 @@ def evaluate(
 
 def as_json(results: Sequence[SizeResult], split: str) -> dict[str, Any]:
     """As a run's result has it; what only some data have is left out for others."""
-    optional = ("place_error", "scale_offset", "scale_error")
+    optional = ("place_error", "evidence_error", "scale_offset", "scale_error")
     entries = [
         {key: value for key, value in asdict(result).items() if value is not None or key not in optional}
         for result in results

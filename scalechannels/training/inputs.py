@@ -87,10 +87,8 @@ class Inputs:
         detail = self._detail(sets)
         self.detail = detail if changed and self.foveates else None
         # A picture ends somewhere before it is made smaller: what repeats its border loses detail as well.
-        if changed:
-            steps = [self._rotation(), self._flips_and_crops()]
-        else:
-            steps = [self._visible(), self._jitter()]
+        on_images, on_windows = (self._rotation, self._flips_and_crops), (self._visible, self._jitter)
+        steps = [make() for make in (on_images if changed else on_windows)]
         steps += [detail] if self.detail is None else []
         self.augmentations = [step.to(self.labels.device) for step in steps if step is not None]
 

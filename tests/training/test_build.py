@@ -32,6 +32,29 @@ def test_initialisations_differ_and_have_their_spread() -> None:
     assert not first("glorot").bias.any()
 
 
+def test_a_network_that_looks_everywhere_begins_with_the_middle_of_its_window() -> None:
+    def weights(**network: object) -> torch.Tensor:
+        config = tiny("fovlse", network={"look": "everywhere", **network}).resolve()
+        return build_network(config).backbone.dense.weight.detach().view(100, 32, 4, 4)
+
+    faded, even = weights(), weights(initialisation="torch")
+    assert faded.square().mean() == pytest.approx(float(even.square().mean()), rel=0.05)
+    size = (faded / even).mean((0, 1))  # (4, 4)
+    torch.testing.assert_close(size, size.flip(0), rtol=1e-4, atol=0)
+    torch.testing.assert_close(size, size.T, rtol=1e-4, atol=0)
+    assert size[1, 1] > 3 * size[0, 1] > 9 * size[0, 0]
+    other = NetworkConfig(initialisation="central", backbone="residual")
+    config = RunConfig(DataConfig("cifar10"), other).resolve()
+    with pytest.raises(ValueError, match="central is for the paper's backbone; got ResidualBackbone"):
+        build_network(config)
+
+
+def test_everywhere_one_window_of_each_channel_lies_at_the_centre() -> None:
+    for given, centred in (({}, True), ({"centred": False}, False)):
+        config = tiny("fovlse", network={"look": "everywhere", **given}).resolve()
+        assert build_network(config).everywhere.centred is centred  # type: ignore[union-attr]
+
+
 def test_a_cnn_is_tested_as_an_average_over_scales(tmp_path) -> None:
     plain, averaged = (
         trained(tiny("cnn", samples=40, network={"average_scales": on}), tmp_path) for on in (False, True)

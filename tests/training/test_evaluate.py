@@ -142,6 +142,10 @@ def test_objects_anywhere_are_told_by_place_and_scale() -> None:
     assert data.places is not None
 
     class Known(torch.nn.Module):
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            ink = (images - images.amin()).square().sum((1, 2, 3))
+            return torch.eye(10)[data.labels] * ink[:, None]
+
         def explain(self, images: torch.Tensor) -> Explanation:
             scales = data.scales * torch.tensor([4.0, 4, 4, 4, 8, 8])
             places = data.places + torch.tensor([3.0, 0.0])
@@ -150,6 +154,7 @@ def test_objects_anywhere_are_told_by_place_and_scale() -> None:
     result = evaluate_set(Known(), data, (0.5, 2.0), 10)
     assert result.accuracy == 100
     assert result.place_error == pytest.approx(3)
+    assert 0 < result.evidence_error < 2.5  # the ink's own centre is so far off that of its box
     assert (result.scale_offset, result.scale_error) == (pytest.approx(2), pytest.approx(0))
     (entry,) = as_json([result], "test")["sizes"]
     assert entry["place_error"] == pytest.approx(3)

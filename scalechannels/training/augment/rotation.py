@@ -52,8 +52,8 @@ class Rotation(nn.Module):
     def seen(self, images: Tensor, matrices: Tensor) -> Tensor:
         """Images (N, C, H, W) as they are seen through matrices (N, 2, 2) about their centres."""
         height, width = (max(side - 1, 1) for side in images.shape[2:])
-        # grid_sample counts from −1 to 1 along each side, whatever its length. The numbers come from Python: a
-        # captured CUDA graph must not copy a tensor from the host.
+        # grid_sample counts from −1 to 1 along each side, whatever its length. The numbers come from Python,
+        # since a captured CUDA graph must not copy a tensor from the host.
         (xx, xy), (yx, yy) = (row.unbind(1) for row in matrices.unbind(1))
         scaled = torch.stack([xx, xy * (height / width), yx * (width / height), yy], 1).unflatten(1, (2, 2))
         grid = F.affine_grid(F.pad(scaled, (0, 1)), list(images.shape), align_corners=True)

@@ -19,7 +19,7 @@ from scalechannels.training.config.options import (
 NetworkName = str
 """A name in `pooling.POOLS`, swmax, cnn, one of `RIVALS` or a module of your own. `build` checks it:
 configurations are read without torch."""
-Initialisation = Literal["torch", "he", "glorot"]
+Initialisation = Literal["torch", "he", "glorot", "central"]
 Backbone = Literal["paper", "residual", "efficientnet-lite0"]
 SlidingNorm = Literal["joint", "each"]
 Look = Literal["centre", "everywhere"]
@@ -74,14 +74,16 @@ class NetworkConfig:
     """Multiply the number of features of the backbone by this. Not for your own images, nor for the paper's
     backbone on CIFAR-10."""
     initialisation: Initialisation | None = None
-    """Initial weights: torch (PyTorch's own), he or glorot; the last two set biases to zero. Default: torch;
-    glorot for fovconc, except on your own images."""
+    """Initial weights: torch (PyTorch's own), he or glorot, which set biases to zero, or central: torch's,
+    faded towards the window's edge. Default: torch; except on your own images glorot for fovconc, central for
+    network.look everywhere."""
     average_scales: bool = False
     """cnn: when testing, average over the image rescaled by each scale from network.low to network.high."""
     margin: Whole | None = None
     """SWMax: pixels of repeated border around every rescaled image. Default: 8."""
     centred: bool | None = None
-    """SWMax: extend every rescaled image so that one window lies at its centre. Default: on."""
+    """SWMax and network.look everywhere: extend every rescaled image so that one window lies at its centre.
+    Default: on; off for your own images."""
     drop_features: bool | None = None
     """SWMax: dropout drops a feature everywhere in an image (default) instead of at each place separately."""
     look: Look = "centre"
@@ -107,10 +109,11 @@ class NetworkConfig:
         )
         refuse(self.width > 1 and name == "swmax", f"network.width must be 1 for swmax; got {self.width}")
         refuse(self.average_scales and name != "cnn", f"network.average_scales is for cnn, not {name}")
-        for option in OF_SWMAX:
-            refuse(not sliding and bool(getattr(self, option)), f"network.{option} is for swmax, not {name}")
         norm, alone = self.batch_norm is not None, self.pretrained is not None
         everywhere = self.look == "everywhere"
+        others = [one for one in OF_SWMAX if not sliding and not (everywhere and one == "centred")]
+        for option in others:
+            refuse(bool(getattr(self, option)), f"network.{option} is for swmax, not {name}")
         refuse(
             everywhere and name in ("swmax", "cnn"),
             f"network.look is for scale channels such as fovlse, not for {name}: swmax looks everywhere by "
@@ -131,10 +134,9 @@ class NetworkConfig:
             "network.pretrained needs a pooling without weights; fovconc has weights and cnn has no channels",
         )
         # Earlier versions wrote these values, which mean the same as None: one run has one name.
-        if not sliding:
-            for option in OF_SWMAX:
-                object.__setattr__(self, option, None)
-        if name != "fovconc" and self.initialisation == "torch":
+        for option in others:
+            object.__setattr__(self, option, None)
+        if name != "fovconc" and not everywhere and self.initialisation == "torch":
             object.__setattr__(self, "initialisation", None)
 
     def _check_module(self) -> None:

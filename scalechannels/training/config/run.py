@@ -46,7 +46,11 @@ class RunConfig:
         side = about.image if data.placed else None
         objects = None if data.find is None else OBJECTS
         data = filled(DataConfig, data, samples=about.samples, side=side, objects=objects)
-        sliding = {"margin": 8, "centred": True, "drop_features": True} if network.name == "swmax" else {}
+        everywhere = network.look == "everywhere" and not about.of_user
+        sliding: dict[str, Any] = {"centred": True} if everywhere else {}
+        if network.name == "swmax":
+            sliding = {"margin": 8, "centred": True, "drop_features": True}
+        fovconc = network.name == "fovconc" and not about.of_user
         resolved = filled(
             ResolvedNetwork,
             network,
@@ -55,7 +59,7 @@ class RunConfig:
             dropout=0.0 if network.is_module else about.dropout,  # a module has its own
             antialias=False,
             checksum=self._source_checksum(),
-            initialisation="glorot" if network.name == "fovconc" and not about.of_user else None,
+            initialisation="glorot" if fovconc else "central" if everywhere else None,
             **sliding,
         )
         low, high = resolved.low, resolved.high

@@ -288,7 +288,7 @@ def test_digits_are_augmented_for_every_network(name, tmp_path, monkeypatch) -> 
 
 
 def test_streams_are_refused(cifar, tmp_path) -> None:
-    with pytest.raises(MemoryError, match="flips and crops need the images in memory"):
+    with pytest.raises(MemoryError, match="flips, crops, rotation and stretch need the images in memory"):
         trained(run(flips=True), tmp_path, stream=True)
 
 
