@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
@@ -36,6 +36,21 @@ class Explanation(NamedTuple):
     contributions: Tensor | None = None  # (B, S): each channel's share in the winning class; see `pooling`
     scales: Tensor | None = None  # (B,): σ of the channel that contributes most
     places: Tensor | None = None  # (B, 2): row and column of the deciding window, where all were looked at
+
+
+class NotFiniteError(ValueError):
+    """A network's answer is not a number, or infinite."""
+
+
+def require_finite(logits: Tensor, names: Sequence[str] = ()) -> None:
+    """An error unless all answers (…, K) have a most likely class: of NaN, the first is taken for it.
+
+    names      of the images (B, K), for the error
+    """
+    wrong = ~logits.amax(-1).isfinite()  # NaN is the largest
+    if wrong.any():
+        image = f"'{names[int(wrong.int().argmax())]}': " if names else ""
+        raise NotFiniteError(f"{image}the network's answer is not finite")
 
 
 class ScaleChannelNetwork(Network):
