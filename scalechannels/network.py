@@ -118,8 +118,10 @@ class ScaleChannelNetwork(Network):
         fixed, made_for = getattr(pool, "of_fixed_scales", False), getattr(pool, "scales", None)
         if fixed and made_for not in (None, len(grid)):
             raise ValueError(f"the pooling was made for {made_for} scales, the grid has {len(grid)}")
-        if not isinstance(shifts, int) or shifts < 0:
-            raise ValueError(f"shifts must be a whole number of window pixels, 0 or more; got {shifts!r}")
+        if not isinstance(shifts, int) or not 0 <= shifts <= window:
+            raise ValueError(
+                f"shifts must be a whole number of window pixels, 0 or more, up to {window}; got {shifts!r}"
+            )
         if shifts and fixed:
             raise ValueError(
                 f"shifted windows are pooled like channels, which {type(pool).__name__} cannot do"
