@@ -93,8 +93,10 @@ class Everywhere:
             raise ValueError(f"norm must be None, 'joint' or 'each'; got {norm!r}")
         if norm is not None and backbone.batch_norm != (norm == "joint"):
             raise ValueError('"joint" needs a backbone with batch norm, "each" one without')
-        if margin < 0:
-            raise ValueError(f"margin must be zero or more pixels; got {margin}")
+        if not 0 <= margin <= foveate.window:
+            raise ValueError(
+                f"margin must be zero or more pixels, up to the window's {foveate.window}; got {margin}"
+            )
         self.foveate, self.places, self.margin = foveate, places, margin
         self.centred, self.drop_features, self.norm = centred, drop_features, norm
         self.stride = int(backbone.stride)

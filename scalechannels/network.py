@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
@@ -36,6 +36,21 @@ class Explanation(NamedTuple):
     contributions: Tensor | None = None  # (B, S): each channel's share in the winning class; see `pooling`
     scales: Tensor | None = None  # (B,): σ of the channel that contributes most
     places: Tensor | None = None  # (B, 2): row and column of the deciding window, where all were looked at
+
+
+class NotFiniteError(ValueError):
+    """A network's answer is not a number, or infinite."""
+
+
+def require_finite(logits: Tensor, names: Sequence[str] = ()) -> None:
+    """An error unless all answers (…, K) have a most likely class: of NaN, the first is taken for it.
+
+    names      of the images (B, K), for the error
+    """
+    wrong = ~logits.amax(-1).isfinite()  # NaN is the largest
+    if wrong.any():
+        image = f"'{names[int(wrong.int().argmax())]}': " if names else ""
+        raise NotFiniteError(f"{image}the network's answer is not finite")
 
 
 class ScaleChannelNetwork(Network):
@@ -103,8 +118,10 @@ class ScaleChannelNetwork(Network):
         fixed, made_for = getattr(pool, "of_fixed_scales", False), getattr(pool, "scales", None)
         if fixed and made_for not in (None, len(grid)):
             raise ValueError(f"the pooling was made for {made_for} scales, the grid has {len(grid)}")
-        if not isinstance(shifts, int) or shifts < 0:
-            raise ValueError(f"shifts must be a whole number of window pixels, 0 or more; got {shifts!r}")
+        if not isinstance(shifts, int) or not 0 <= shifts <= window:
+            raise ValueError(
+                f"shifts must be a whole number of window pixels, 0 or more, up to {window}; got {shifts!r}"
+            )
         if shifts and fixed:
             raise ValueError(
                 f"shifted windows are pooled like channels, which {type(pool).__name__} cannot do"

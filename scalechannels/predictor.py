@@ -16,6 +16,7 @@ from torch import Tensor
 
 from scalechannels.data.frames import reduced
 from scalechannels.data.pictures import as_taken, read_image
+from scalechannels.network import require_finite
 from scalechannels.saving.saved_network import SavedNetwork
 
 
@@ -52,6 +53,7 @@ class Predictor:
         read = image if isinstance(image, Tensor) else read_image(Path(image), grey=saved.grey)
         taken = reduced(as_taken(read, saved.values, False), saved.reduce)
         said = saved.network.explain(taken[None].to(self.device))
+        require_finite(said.logits, () if isinstance(image, Tensor) else (os.fspath(image),))
         shares = (said.logits[0] / saved.temperature).softmax(0).tolist()
         names = saved.names or [str(index) for index in range(len(shares))]
         best = max(range(len(shares)), key=shares.__getitem__)

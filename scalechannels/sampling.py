@@ -72,8 +72,11 @@ class Foveate(nn.Module):
             raise ValueError(f"window must be a whole number of at least 1; got {window!r}")
         if outside not in get_args(Outside):
             raise ValueError(f"outside must be one of {get_args(Outside)}; got {outside!r}")
-        if blur is not None and not (blur > 0 and math.isfinite(blur)):
-            raise ValueError(f"blur must be None or positive, in squared window pixels; got {blur!r}")
+        if blur is not None and not 0 < blur <= window**2:
+            raise ValueError(
+                f"blur must be None or positive, in squared window pixels, up to {window**2}, the square of "
+                f"the window; got {blur!r}"
+            )
         self.grid, self.window, self.outside, self.fill = grid, window, outside, fill
         self.antialias, self.blur = antialias, blur
         self.register_buffer("spacing", _spacing(grid, torch.empty(0).device), persistent=False)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MOST = 1024
 """Scales of a grid: the paper's have 17, and each costs as much as a network of its own."""
+SCALES = (1e-4, 1e4)
+"""Between these lie the channels that a config may ask for: what they need of memory has to have a bound."""
 QUARTER_OCTAVE = 2**0.25
 """The paper's dense sampling ratio 2^(1/4)."""
 

@@ -89,9 +89,28 @@ def test_unknown_options_are_refused_with_the_nearest_name(
         (("train", "--data.sizes", "1e9"), "--data.sizes must be from 0.001 to 1000; got 1000000000.0"),
         (("train", "--network.width", "10000000"), "--network.width must be from 1 to 16; got 10000000"),
         (
-            ("train", "--network.low", "1e-300", "--network.high", "1e300"),
-            "--network.low, --network.high and --network.ratio do not fit: scales must not lie so far apart; "
-            "got 1e-300 to 1e+300",
+            ("train", "--network.ratio", "1.0000001"),
+            "--network.low, --network.high and --network.ratio do not fit: a grid may have 1024 scales; got "
+            "2.77e+07: choose a narrower range or a larger ratio",
+        ),
+        *(
+            (("train", option, value), f"{option} must be {wanted}; got {value}")
+            for option, value, wanted in (
+                ("--network.low", "1e-300", "from 0.0001 to 10000"),
+                ("--network.high", "1e+300", "from 0.0001 to 10000"),
+                ("--network.blur", "1e+300", "at most 10000"),
+                ("--network.shifts", "1000000000", "at most 256"),
+                ("--network.margin", "1000000000", "at most 256"),
+                ("--training.jitter", "1000000000", "at most 256"),
+                ("--training.crops", "1000000000", "at most 256"),
+                ("--training.images", "1000000000000", "at most 100 million"),
+                ("--training.rate", "1e+300", "at most 1e38"),
+                ("--training.detail", "1e-300", "at least 0.01"),
+            )
+        ),
+        (
+            ("train", "--data", "a", "--data.object-size", "1e+300"),
+            "--data.object-size must be at most 1000000; got 1e+300",
         ),
         *(
             (("train", "--data", "a", "--pixel-size", size, "--deploy-pixel-sizes", "1"), said)

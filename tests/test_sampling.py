@@ -324,7 +324,10 @@ def test_bad_centres_are_named(shape):
         ({"window": 0}, ValueError, "window must be a whole number of at least 1; got 0"),
         ({"window": 2.5}, ValueError, "whole number of at least 1; got 2.5"),
         ({"outside": "zeros"}, ValueError, re.escape(f"one of {get_args(Outside)}; got 'zeros'")),
-        ({"blur": 0.0}, ValueError, "blur must be None or positive, in squared window pixels; got 0.0"),
+        *(
+            ({"blur": blur}, ValueError, f"blur must be None or positive, .* up to 784, .*; got {blur}")
+            for blur in (0.0, 785.0)
+        ),
         ({"blur": math.inf}, ValueError, "got inf"),
         ({"grid": [1, 2, 4]}, TypeError, r"must be a ScaleGrid, such as ScaleGrid.of\(1, 2, 4\); got list"),
     ],

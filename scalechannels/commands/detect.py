@@ -171,12 +171,16 @@ def found_in(
     from scalechannels.detection.detector import enlarged
     from scalechannels.detection.overlay import draw
     from scalechannels.files import atomic_path
+    from scalechannels.network import NotFiniteError
 
     limit = options.max_pixels or MAX_PIXELS
     picture = read_image(file, grey=saved.grey, max_pixels=limit)  # (C, H, W), 0 to 1
     taken = as_taken(picture, options.values or saved.values, options.invert)
     prepared = reduced(taken, saved.reduce).to(next(detector.network.parameters()).device)
-    found = detector(prepared) if look == "everywhere" else detector.at_interest_points(prepared)
+    try:
+        found = detector(prepared) if look == "everywhere" else detector.at_interest_points(prepared)
+    except NotFiniteError as error:
+        raise NotFiniteError(f"'{written(file)}': {error}") from error
     found = [enlarged(one, saved.reduce, prepared.shape, picture.shape) for one in found]
     result: dict[str, Any] = {
         "image": written(file),

@@ -226,6 +226,7 @@ def predict_batch(saved: SavedNetwork, batch: list[Taken]) -> list[tuple[Path, P
     import torch
 
     from scalechannels.data.image_files import written
+    from scalechannels.network import require_finite
 
     named_by, files = [written(one.path) for one in batch], [(one.path, one.size) for one in batch]
     device = next(saved.network.parameters()).device
@@ -238,9 +239,7 @@ def predict_batch(saved: SavedNetwork, batch: list[Taken]) -> list[tuple[Path, P
             said = saved.network.explain(images)
     except ValueError as error:
         raise ValueError(f"'{named_by[0]}' cannot be used: {error}") from error
-    wrong = (~said.logits.isfinite()).any(1)  # (B,)
-    if wrong.any():
-        raise ValueError(f"'{named_by[int(wrong.int().argmax())]}': the network's answer is not finite")
+    require_finite(said.logits, named_by)
     shares = said.contributions  # (B, S), or None without channels
     probabilities, labels = (said.logits / saved.temperature).softmax(1).max(1)
     predictions = []

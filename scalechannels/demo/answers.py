@@ -22,6 +22,7 @@ from scalechannels.data.decoding import UnreadableImageError
 from scalechannels.demo.digit import SIDE, NoDigitError, digit_from_picture, digit_from_strokes
 from scalechannels.demo.looks import LARGEST, SMALLEST, Looks, example, in_base64
 from scalechannels.demo.scene import Detect, dropped_picture, made_scene
+from scalechannels.network import NotFiniteError
 
 WORKERS = 2
 MAX_STROKES, MAX_POINTS = 64, 4000
@@ -75,7 +76,7 @@ class Demo:
         """The answer to a POST; raises BadRequestError."""
         try:
             return self.workers.submit(self.answers[path], body).result()
-        except (UnreadableImageError, NoDigitError) as error:
+        except (UnreadableImageError, NoDigitError, NotFiniteError) as error:
             raise BadRequestError(str(error), HTTPStatus.UNPROCESSABLE_ENTITY) from None
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from scalechannels.data.mnist_large_scale import SIZE, large_scale
 from scalechannels.data.pictures import as_shown
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.data.strokes import CLASSES, strokes
-from scalechannels.network import ScaleChannelNetwork
+from scalechannels.network import ScaleChannelNetwork, require_finite
 from scalechannels.plain import PlainNetwork
 from scalechannels.saving.saved_network import SavedNetwork
 
@@ -90,8 +90,8 @@ class Looks:
         images = large_scale(digit.expand(len(sizes), -1, -1), sizes)  # (17, 1, 112, 112)
         return {
             "sizes": list(MNIST_SIZES),
-            "scale_channels": self.network(images).argmax(1).tolist(),
-            "plain": self.plain(images).argmax(1).tolist(),
+            "scale_channels": _classes(self.network(images)),
+            "plain": _classes(self.plain(images)),
         }
 
 
@@ -144,8 +144,14 @@ def in_base64(pixels: Tensor) -> str:
     return base64.b64encode(pixels.contiguous().numpy().tobytes()).decode("ascii")
 
 
+def _classes(logits: Tensor) -> list[int]:
+    """The most likely classes of answers (B, K)."""
+    require_finite(logits)
+    return logits.argmax(1).tolist()
+
+
 def _verdict(logits: Tensor) -> dict[str, Any]:
-    return {"digit": int(logits.argmax()), "probabilities": _rounded(logits.softmax(0))}
+    return {"digit": _classes(logits[None])[0], "probabilities": _rounded(logits.softmax(0))}
 
 
 def _rounded(values: Tensor) -> Any:

@@ -31,7 +31,7 @@ from scalechannels.dense import DenseNetwork
 from scalechannels.detection.boxes import suppress
 from scalechannels.detection.interest_points import interest_points
 from scalechannels.detection.peaks import Peaks, peaks_of_channel, together
-from scalechannels.network import ScaleChannelNetwork
+from scalechannels.network import ScaleChannelNetwork, require_finite
 from scalechannels.saving.usage import BOX_OUTPUTS
 
 BLOB = 5 / 28
@@ -225,6 +225,8 @@ class Detector:
         maps = self.dense.channel_maps(
             image, (rows[0] - halo, rows[1] - 1 + halo), (columns[0] - halo, columns[1] - 1 + halo)
         )
+        for one in maps:
+            require_finite(one.logits)  # else there would be no peak, and no object
         scores = [one._replace(logits=self.odds_of(one.logits)[..., None]) for one in maps]
         peaks = together(
             [
@@ -253,7 +255,9 @@ class Detector:
                     return backbone(windows.to(kind)).to(windows.dtype)
 
                 said.append(in_pieces(piece, centres[channels == channel], None, image.shape[0] * n * n))
-        return torch.cat(said)[channels.argsort(stable=True).argsort()]  # in the order of the windows again
+        logits = torch.cat(said)[channels.argsort(stable=True).argsort()]  # in the order of the windows again
+        require_finite(logits)
+        return logits
 
     def _climb(self, image: Tensor, peaks: Peaks) -> Peaks:
         """Windows moved to better neighbours, half a lattice step or one channel away, while it helps."""

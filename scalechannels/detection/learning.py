@@ -7,6 +7,7 @@ version of PyTorch.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -91,6 +92,11 @@ def learn(
         if (step + 1) % KEPT == 0 or step + 1 == steps:
             losses.append(float(running) / ((step % KEPT) + 1))
             running.zero_()
+            if not math.isfinite(losses[-1]):  # what was kept before can still be looked into
+                raise FloatingPointError(
+                    f"the loss was not a number before step {step + 1} of {steps}, at a learning rate of "
+                    f"{rate:g}; try another seed"
+                )
             if state is not None:
                 _keep(state, parts, generator, step + 1, losses)
     return losses

@@ -11,8 +11,10 @@ import torch
 
 from scalechannels.data.folder import image_folder
 from scalechannels.data.frames import reduced
+from scalechannels.data.image_files import written
 from scalechannels.data.pictures import as_taken
 from scalechannels.data.survey import Images
+from scalechannels.network import require_finite
 from scalechannels.report.conditions import Condition, picture
 from scalechannels.report.trial import answered, summary
 from scalechannels.saving.saved_network import SavedNetwork
@@ -48,6 +50,7 @@ def labelled(
             # The object's size matters only off the centre.
             pictures = [picture(one, condition, images, 1.0, number) for number, one in enumerate(shown)]
             answers = answered(network, pictures, device)
+            require_finite(answers.logits, [written(path) for path in found.paths])
             entry = asdict(summary(condition, answers, labels, len(names), saved.temperature))
             entries.append({"size": size, **entry})
             progress.advance(f"size {size:.3g}: {entry['accuracy']:.1f} %", len(sizes))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from scalechannels.backbones.sized import multiplications
-from scalechannels.network import Explanation
+from scalechannels.network import Explanation, require_finite
 from scalechannels.report.calibration import calibration_error, fitted_temperature
 from scalechannels.report.conditions import Condition, picture
 from scalechannels.training.config.data import DataConfig
@@ -61,6 +61,7 @@ def tried(network: Any, data: FolderData, wanted: Sequence[Condition], progress:
             started = time.perf_counter()
             answers = answered(network, _pictures(data, split, chosen, condition), data.device)
             seconds += time.perf_counter() - started
+            require_finite(answers.logits)
             said[split].append(answers)
             progress.advance(f"{condition.group} {condition.value:.3g}", 2 * len(wanted))
     sizes = [place for place, condition in enumerate(wanted) if condition.group == "size"]

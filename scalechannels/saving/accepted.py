@@ -8,6 +8,7 @@ makes loading contact a network. Limit: whether the arguments suit each other, t
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from types import UnionType
@@ -15,12 +16,14 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from torch import nn
 
-from scalechannels.scales import ScaleGrid
+from scalechannels.scales import SCALES, ScaleGrid
 
 LARGEST = 2**20
 """Of whole numbers: channels, classes, features and pixels are far fewer."""
 LONGEST = 2**10
 """Of lists: scales of a grid, features of layers, means of colours."""
+BOUNDS = {"factors": SCALES, "window": (1, 4096)}
+"""Of arguments whose size decides how much memory an answer takes, and not how many weights there are."""
 LIBRARY_NAME = re.compile(r"[\w.-]+")
 """Of a model of torchvision or timm. Others, such as timm's "hf-hub:…", would be looked for on a network."""
 WORDS = {int: f"a whole number up to {LARGEST}", float: "a number", bool: "true or false", str: "text"}
@@ -42,6 +45,7 @@ def require_arguments(kind: Any, arguments: Any, class_of: ClassOf, given: Colle
     for name, value in arguments.items():
         if name not in given:
             require_value(f"{unfit} {name}", accepted[name].hint, value, class_of)
+            require_bounds(f"{unfit} {name}", name, value)
     if kind.__name__ == "LibraryBackbone" and not LIBRARY_NAME.fullmatch(arguments["name"]):
         raise ValueError(
             f"{unfit} name must be that of a model in the installed {arguments['library']}; got "
@@ -79,6 +83,13 @@ def require_value(place: str, hint: Any, value: Any, class_of: ClassOf) -> None:
     nothing = ("null" for one in options if one is type(None))
     wanted = " or ".join((*words, *kinds, *listed, *nothing)) or "a part"
     raise ValueError(f"{place} must be {wanted}; got {value!r:.80}")
+
+
+def require_bounds(place: str, name: str, value: Any) -> None:
+    low, high = BOUNDS.get(name, (-math.inf, math.inf))
+    numbers = value if isinstance(value, list) else [value]
+    if not all(low <= number <= high for number in numbers if type(number) in (int, float)):
+        raise ValueError(f"{place} must be from {low:g} to {high:g}; got {value!r:.80}")
 
 
 def _is(option: Any, value: Any, class_of: ClassOf) -> bool:

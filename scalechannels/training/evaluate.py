@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from scalechannels.data.image_set import ImageSet
-from scalechannels.network import Explanation
+from scalechannels.network import Explanation, NotFiniteError, require_finite
 from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, require_labels
 from scalechannels.training.errors import pack_errors
 from scalechannels.training.progress import Progress
@@ -54,6 +54,7 @@ def evaluate_set(network: Any, data: ImageSet, size: Size, classes: int) -> Size
     said: Explanation = explain(data.images) if explain else Explanation(network(data.images))
     if said.logits.shape[1] != classes:
         raise ValueError(f"the network has {said.logits.shape[1]} classes, but the data has {classes}")
+    require_finite(said.logits)
     require_labels(data.labels, classes)
     predicted = said.logits.argmax(1)
     confusion = torch.bincount(data.labels * classes + predicted, minlength=classes**2).view(classes, classes)
@@ -126,11 +127,14 @@ def evaluation(
     """What a run's result says of the network, which lies on the device, at these sizes or the data's own."""
     asked: Sequence[Size] = data.config.about.test_sizes if sizes is None else sizes
     with Progress(f"evaluating {name}", True) as progress:
-        results = evaluate(
-            network,
-            lambda size: data.testing(size, split).to(device),
-            asked,
-            len(data.classes),
-            partial(progress.tested, count=len(asked)),
-        )
+        try:
+            results = evaluate(
+                network,
+                lambda size: data.testing(size, split).to(device),
+                asked,
+                len(data.classes),
+                partial(progress.tested, count=len(asked)),
+            )
+        except NotFiniteError as error:
+            raise NotFiniteError(f"{name} cannot be tested: {error}") from error
     return as_json(results, split)

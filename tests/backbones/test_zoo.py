@@ -37,18 +37,34 @@ def weights_of(classes: int = 1000) -> dict[str, torch.Tensor]:
     return Small(classes).state_dict()
 
 
+TORCHVISION = {
+    "resnet18": "torchvision.models",
+    "fcn_resnet50": "torchvision.models.segmentation",
+    "fasterrcnn_resnet50_fpn": "torchvision.models.detection",
+    "raft_small": "torchvision.models.optical_flow",
+    "r3d_18": "torchvision.models.video",
+    "quantized_resnet18": "torchvision.models.quantization",
+}
+"""Models of torchvision 0.26 and the modules that have them: one of each kind."""
+
+
 @pytest.fixture
 def libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     models = types.ModuleType("torchvision.models")
 
+    def list_models(module: types.ModuleType | None = None) -> list[str]:
+        return [name for name, home in TORCHVISION.items() if module is None or home == module.__name__]
+
     def get_model(name: str, weights: object = None, num_classes: int = 1000) -> nn.Module:
-        if name != "resnet18":
+        if name not in TORCHVISION:
             raise ValueError(f"Unknown model {name}")
         assert weights is None
+        if name != "resnet18":  # as torchvision does for what it segments and detects with
+            pytest.fail("it fetches the weights of its backbone, which nobody asked for")
         return Small(num_classes)
 
     fetched = types.SimpleNamespace(get_state_dict=lambda progress: weights_of())
-    models.list_models = lambda module: ["resnet18"]  # type: ignore[attr-defined]
+    models.list_models = list_models  # type: ignore[attr-defined]
     models.get_model = get_model  # type: ignore[attr-defined]
     models.get_model_weights = lambda name: types.SimpleNamespace(DEFAULT=fetched)  # type: ignore
     torchvision = types.ModuleType("torchvision")
@@ -135,6 +151,23 @@ def test_pretrained_weights_come_without_a_last_layer_that_does_not_fit() -> Non
 def test_what_cannot_be_made_is_told(make: Callable[[], object], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         make()
+
+
+@pytest.mark.usefixtures("libraries")
+@pytest.mark.parametrize("name", [name for name in TORCHVISION if name != "resnet18"])
+def test_models_that_do_not_classify_images_are_refused_before_they_are_made(
+    tmp_path: Path, name: str
+) -> None:
+    """By the user's own call, and from a config, which would make loading contact a network."""
+    says = f"torchvision has no model '{name}' that classifies images"
+    with pytest.raises(ValueError, match=says):
+        LibraryBackbone("torchvision", name, classes=5)
+    backbone = LibraryBackbone("torchvision", "resnet18", classes=5)
+    ScaleChannelNetwork(backbone, GRID, MaxOverScales(), window=16).save_pretrained(tmp_path)
+    config = tmp_path / "config.json"
+    config.write_text(config.read_text().replace("resnet18", name))
+    with pytest.raises(ValueError, match=rf"the config of .* does not fit LibraryBackbone: {says}"):
+        scalechannels.load(tmp_path)
 
 
 @pytest.mark.usefixtures("libraries")

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import math
 import os
 import subprocess
 import sys
@@ -226,34 +225,6 @@ def test_what_a_user_can_mend_is_one_line(
     assert message in said.err
     assert said.err.count("\n") == 1
     assert said.out == ""
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_network_that_is_not_finite_is_an_error_that_names_it(
-    here: Path, value: float, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its most likely class would be the first one, with exit code 0."""
-    network = fovlse(ScaleGrid.of(1, 2))
-    with torch.no_grad():
-        network.backbone.convolutions[1][0].weight[0, 0, 0, 0] = value
-    with pytest.warns(UserWarning, match=r"backbone\.convolutions\.1\.0\.weight is not finite"):
-        network.save_pretrained("broken")
-    save(here / "a.png", ink(1)[0])
-    for command in (("predict", "broken", "a.png"), ("evaluate", "broken", "--data.name", "strokes")):
-        assert run_command(*command) == 1
-        assert "'broken/model.safetensors' cannot be used: backbone." in capsys.readouterr().err
-
-
-def test_an_answer_that_is_not_finite_is_an_error_that_names_the_image(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    network = fovlse(ScaleGrid.of(1, 2))
-    with torch.no_grad():
-        network.backbone.classifier.weight.fill_(3e38)  # finite, but not what it makes
-    network.save_pretrained("huge")
-    save(here / "a.png", ink(1)[0])
-    assert run("huge", "a.png") == 1
-    assert "error: 'a.png': the network's answer is not finite" in capsys.readouterr().err
 
 
 def prediction(strongest: int, channels: int = 3) -> Prediction:

@@ -455,6 +455,20 @@ def test_a_use_that_makes_no_sense_is_named(saved: Path, usage: object, says: st
         (lambda c: c["arguments"]["backbone"]["arguments"].update(dropout=float("nan")), "a number; got nan"),
         (lambda c: c["arguments"]["grid"]["arguments"].update(factors=[1] * 5000), "up to 1024 numbers; got"),
         (lambda c: c["arguments"]["grid"]["arguments"].update(factors=["1"]), "up to 1024 numbers; got"),
+        *(
+            (
+                lambda c, factor=factor: c["arguments"]["grid"]["arguments"].update(factors=[factor]),
+                "factors must be from 0.0001 to 10000; got",
+            )
+            for factor in (1e-5, 1e5)
+        ),
+        (lambda c: c["arguments"].update(window=4097), "window must be from 1 to 4096; got 4097"),
+        (lambda c: c["arguments"].update(shifts=2**20), "shifts must be .* up to 28; got 1048576"),
+        (lambda c: c["arguments"].update(blur=1e9), "blur must be .* up to 784, .*; got 1000000000"),
+        (
+            lambda c: c["arguments"].update(look="everywhere", margin=2**20),
+            "margin must be .* up to the window's 28; got 1048576",
+        ),
         (lambda c: c["arguments"]["grid"].pop("arguments"), "does not fit ScaleGrid: it lacks factors"),
         (lambda c: c["arguments"].update(grid=3), "grid must be a part; got 3"),
         (lambda c: c["arguments"].update(pool=[]), r"pool must be a part; got \[\]"),

@@ -14,6 +14,7 @@ from scalechannels.training.config.options import (
     ObjectSize,
     Positive,
     Seed,
+    Side,
     Whole,
     option_name,
     refuse,
@@ -98,7 +99,7 @@ class DataConfig:
     range: tuple[Positive, ...] | None = None
     """Your own images or labelled boxes: the sizes that objects will have, from low to high, where 1 is their
     size in these images. Default: 0.25 4; or as --deploy-pixel-sizes say."""
-    object_size: Positive | None = None
+    object_size: Side | None = None
     """Your own images: the objects' size in pixels. Default: the median of the images' longer sides; in
     frames, of what stands out in them."""
     reduce: Count | None = None

@@ -7,10 +7,11 @@ from typing import Literal
 
 from scalechannels.rivals.named import is_module, split_path
 from scalechannels.training.config.options import (
-    Positive,
+    Pixels,
     Ratio,
+    Scale,
     UpToOne,
-    Whole,
+    Variance,
     Width,
     refuse,
     require_values,
@@ -40,11 +41,11 @@ class NetworkConfig:
     """fovlse, fovavg, fovmax and the like: scale channels, named after their pooling over scales; see
     network.look. swmax: the paper's, which look everywhere. cnn: a plain CNN. gaussder, sesn, riesz, stn and
     the like: other methods, see docs/rivals.md. Your own module: path/to/file.py:Class."""
-    low: Positive | None = None
+    low: Scale | None = None
     """The smallest scale of the channels: channel σ sees σ·n pixels, where n is the window's side (28; 32 for
     CIFAR-10; network.window for your own images). Default: 1/2; 1/4 for emoji; chosen from your own
     images."""
-    high: Positive | None = None
+    high: Scale | None = None
     """The largest scale: network.low times a whole power of network.ratio. Default: 8; 2 for CIFAR-10;
     chosen from your own images."""
     ratio: Ratio = 2**0.25
@@ -52,17 +53,17 @@ class NetworkConfig:
     antialias: bool | None = field(default=None, metadata={"unnamed": False})
     """Average the pixels that bilinear interpolation would skip in coarse channels. Default: see --recipe;
     paper: off; your own images: always on."""
-    blur: Positive | None = None
+    blur: Variance | None = None
     """Blur the windows so that all channels are equally blurred. The number is the variance of that blur, in
     squared pixels of the window. Default: off."""
-    shifts: Whole = 0
+    shifts: Pixels = 0
     """When testing, pool five views: the window itself and four shifted by this many pixels."""
     dropout: UpToOne | None = None
     """Dropout before the last layer. Default: 0.15; none for CIFAR-10; 0.2 for emoji."""
     batch_norm: SlidingNorm | None = None
     """SWMax: batch norm, joint over all channels or separate for each. Default: none. Looking everywhere: it
     is always joint."""
-    pretrained: Positive | None = None
+    pretrained: Scale | None = None
     """Train only the channel of this scale; in testing, all channels use its weights. Loads no weights."""
     window: int | None = None
     """Your own images: a window's side in pixels, 11 to 256. Memory and time grow with its square. Default:
@@ -79,7 +80,7 @@ class NetworkConfig:
     network.look everywhere."""
     average_scales: bool = False
     """cnn: when testing, average over the image rescaled by each scale from network.low to network.high."""
-    margin: Whole | None = None
+    margin: Pixels | None = None
     """SWMax: pixels of repeated border around every rescaled image. Default: 8."""
     centred: bool | None = None
     """SWMax and network.look everywhere: extend every rescaled image so that one window lies at its centre.
@@ -168,7 +169,7 @@ class NetworkConfig:
 class ResolvedNetwork(NetworkConfig):
     """What is trained; what is None does not apply to this network."""
 
-    low: Positive = field()
-    high: Positive = field()
+    low: Scale = field()
+    high: Scale = field()
     dropout: UpToOne = field()
     antialias: bool = field(default=False, metadata={"unnamed": False})

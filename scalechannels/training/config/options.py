@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from scalechannels.files import require_utf8
+from scalechannels.scales import SCALES
 
 Config = TypeVar("Config")
 _hints = cache(get_type_hints)
@@ -46,10 +47,17 @@ Ratio = Annotated[float, Range("above 1", lambda value: 1 < value < math.inf)]
 UpToOne = Annotated[float, Range("at least 0 and below 1", lambda value: 0 <= value < 1)]
 Degrees = Annotated[float, Range("from 0 to 180", lambda value: 0 <= value <= 180)]
 Share = Annotated[float, Range("above 0 and at most 1", lambda value: 0 < value <= 1)]
+Detail = Annotated[Share, Range("at least 0.01", lambda value: value >= 0.01)]
 Count = Annotated[int, Range("at least 1", lambda value: value >= 1)]
 Width = Annotated[int, Range("from 1 to 16", lambda value: 1 <= value <= 16)]
+Many = Annotated[Count, Range("at most 100 million", lambda value: value <= 100_000_000)]
+Rate = Annotated[Positive, Range("at most 1e38", lambda value: value <= 1e38)]  # as weights have it
+Variance = Annotated[Positive, Range("at most 10000", lambda value: value <= 10_000)]
+Scale = Annotated[Positive, Range("from 0.0001 to 10000", lambda value: SCALES[0] <= value <= SCALES[1])]
 ObjectSize = Annotated[Positive, Range("from 0.001 to 1000", lambda value: 0.001 <= value <= 1000)]
+Side = Annotated[Positive, Range("at most 1000000", lambda value: value <= 1_000_000)]
 Whole = Annotated[int, Range("zero or more", lambda value: value >= 0)]
+Pixels = Annotated[Whole, Range("at most 256", lambda value: value <= 256)]
 Seed = Annotated[int, Range("at least 0 and below 2^30", lambda value: 0 <= value < 2**30)]
 
 

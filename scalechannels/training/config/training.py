@@ -10,12 +10,14 @@ from scalechannels.training.config.data_sets import Schedule
 from scalechannels.training.config.options import (
     Count,
     Degrees,
+    Detail,
+    Many,
     NotNegative,
-    Positive,
+    Pixels,
+    Rate,
     Seed,
     Share,
     UpToOne,
-    Whole,
     refuse,
     require_values,
 )
@@ -32,7 +34,7 @@ class TrainingConfig:
     batch: Count | None = None
     """Images in a step, over all processes. Default: 16, or fewer for a few images of your own; 256 for
     CIFAR-10."""
-    rate: Positive | None = None
+    rate: Rate | None = None
     """The initial learning rate. Default: 3e-3; 3e-4 for swmax; 1e-3 for CIFAR-10."""
     floor: NotNegative = 5e-5
     """The learning rate never falls below this."""
@@ -56,14 +58,14 @@ class TrainingConfig:
     visible: Share | None = field(default=None, metadata={"unnamed": 1.0})
     """Crop every second image, on average, so that only a part of the object stays: a random share of it, at
     least this. 1 turns it off. Default: see --recipe; paper: 1."""
-    detail: Share | None = field(default=None, metadata={"unnamed": 1.0})
+    detail: Detail | None = field(default=None, metadata={"unnamed": 1.0})
     """Blur every second image, on average, as if it had been rescaled by a random factor between this,
-    above 0, and 1. 1 turns it off. Default: see --recipe; paper: 1."""
-    jitter: Whole = 0
+    at least 0.01, and 1. 1 turns it off. Default: see --recipe; paper: 1."""
+    jitter: Pixels = 0
     """Foveated networks: shift every window at random, by at most this many of its pixels."""
     flips: bool = False
     """Flip each image left to right with probability 1/2."""
-    crops: Whole = 0
+    crops: Pixels = 0
     """Shift each image at random, by at most this many pixels in each direction."""
     rotation: Degrees = field(default=0.0, metadata={"unnamed": 0.0})
     """Turn each image at random, by at most this many degrees in each direction."""
@@ -72,7 +74,7 @@ class TrainingConfig:
     up to a tenth."""
     pretrained_share: Share = 0.1
     """A backbone with weights from ImageNet: all its layers but the last learn at this share of the rate."""
-    images: Count | None = None
+    images: Many | None = None
     """Images in an epoch. Default: all. If there are fewer than this, they are repeated."""
 
     def __post_init__(self) -> None:
@@ -94,7 +96,7 @@ class ResolvedTraining(TrainingConfig):
 
     epochs: Count = field()
     batch: Count = field()
-    rate: Positive = field()
+    rate: Rate = field()
     schedule: Schedule = field()
     period: Count = field()
     precision: Precision = field()
@@ -102,7 +104,7 @@ class ResolvedTraining(TrainingConfig):
     average: UpToOne = field(default=0.0, metadata={"unnamed": 0.0})
     average_corrected: bool = field(default=False, metadata={"unnamed": False})
     visible: Share = field(default=1.0, metadata={"unnamed": 1.0})
-    detail: Share = field(default=1.0, metadata={"unnamed": 1.0})
+    detail: Detail = field(default=1.0, metadata={"unnamed": 1.0})
 
     @property
     def augments(self) -> bool:

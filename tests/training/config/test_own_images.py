@@ -163,6 +163,7 @@ def test_fovconc_on_own_images_keeps_the_name_and_the_weights_of_the_first_editi
         ({"resize": 28}, {}, r"data\.resize needs network\.name cnn; got fovlse"),
         ({"resize": 28, "images": "frames"}, {"name": "cnn"}, r"data\.resize is for crops"),
         ({"resize": 5}, {"name": "cnn"}, r"data\.resize must be from 11 to 256 pixels; got 5"),
+        ({"resize": 257}, {"name": "cnn"}, r"data\.resize must be from 11 to 256 pixels; got 257"),
         ({}, {"width": 2}, r"network\.width does not apply to your own images; remove it"),
         (
             {},
@@ -170,6 +171,7 @@ def test_fovconc_on_own_images_keeps_the_name_and_the_weights_of_the_first_editi
             r"network\.average_scales does not apply to your own images; remove it",
         ),
         ({}, {"window": 5}, r"network\.window must be from 11 to 256 pixels; got 5"),
+        ({}, {"window": 10**9}, r"network\.window must be from 11 to 256 pixels; got 1000000000"),
         (
             {},
             {"low": 3.0, "high": 4.0, "ratio": 2.0},
