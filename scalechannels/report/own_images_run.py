@@ -131,7 +131,9 @@ def run_name(config: RunConfig, base: ResolvedRun, asked: Asked) -> str:
 
 def _resolved(config: RunConfig, asked: Asked, looked: tuple[Any, Survey]) -> ResolvedRun:
     """What was asked for with everything chosen; memory must suffice for the largest images of training."""
-    kind = torch.device(asked.device).type
+    kind, said = torch.device(asked.device).type, config.training.class_weights
+    if asked.recommended and config.data.checksum is None and said is None and not looked[1].balanced:
+        config = replace(config, training=replace(config.training, class_weights="balanced"))
     if not asked.compare or config.data.checksum is not None:
         return config.resolve(kind, looked)
     reach = tuple(dict.fromkeys(factors(config.data)))

@@ -21,7 +21,7 @@ from scalechannels.training.evaluate import evaluation
 from scalechannels.training.inputs import Alone, Inputs, changes_images, require_no_augmentation
 from scalechannels.training.progress import Progress, log_entry
 from scalechannels.training.runs import Checkpoint, Run, environment
-from scalechannels.training.trainer import Trainer, mix, shuffled
+from scalechannels.training.trainer import Trainer, balancing, mix, shuffled
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Group:
             inputs.of_run,
             compiled=compiled,
             augmentations=inputs.augmentations,
-            **self._options(),
+            **self._options(sets),
         )
 
     def _streamed(self, sets: Sequence[ImageSet]) -> Trainer:
@@ -123,10 +123,10 @@ class Group:
             sets[0].dataset(),
             device=self.device,
             compiled=bool(self.how.compiled),
-            **self._options(),
+            **self._options(sets),
         )
 
-    def _options(self) -> dict[str, Any]:
+    def _options(self, sets: Sequence[ImageSet]) -> dict[str, Any]:
         pretrained = getattr(self.networks[0].backbone, "pretrained", list)
         return {
             "slow": pretrained(),
@@ -136,7 +136,18 @@ class Group:
             "smoothing": [config.training.smoothing for config in self.learners],
             "average": [config.training.average for config in self.learners],
             "corrected": [config.training.average_corrected for config in self.learners],
+            "class_weights": self._class_weights(sets),
         }
+
+    def _class_weights(self, sets: Sequence[ImageSet]) -> Tensor | None:
+        """What each class weighs in the loss of each learner (R, K); None where all weigh the same."""
+        if all(config.training.class_weights == "none" for config in self.learners):
+            return None
+        classes, rows = len(self.data[0].classes), []
+        for config, data in zip(self.learners, self.data_of, strict=True):
+            balanced = config.training.class_weights == "balanced"
+            rows.append(balancing(sets[data].labels.cpu(), classes) if balanced else torch.ones(classes))
+        return torch.stack(rows)
 
     def train(self) -> None:
         first = self._resume()

@@ -88,6 +88,7 @@ class RunConfig:
                 average_corrected=bool(training.average),
                 visible=1.0,
                 detail=1.0,
+                class_weights="none",
             ),
         )
 
@@ -194,7 +195,8 @@ class RunConfig:
         """What runs have in common that can be trained as one.
 
         Beside the training images and the seed these may differ: a pool without weights, how the windows are
-        sampled, the first weights, the targets, the averaging, what is done to the windows, and the testing.
+        sampled, the first weights, the targets and what each class weighs, the averaging, what is done to the
+        windows, and the testing.
         """
         pooled = not (self.network.name in ("fovconc", "swmax", "cnn") or self.network.is_module)
         name: NetworkName = "fovavg" if pooled else self.network.name
@@ -214,6 +216,7 @@ class RunConfig:
                 visible=1.0,
                 detail=1.0,
                 jitter=0,
+                class_weights="none",
             ),
         )
 

@@ -20,6 +20,7 @@ from scalechannels.training.config.options import (
 )
 
 Precision = Literal["float32", "bfloat16"]
+ClassWeights = Literal["none", "balanced"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,9 @@ class TrainingConfig:
     """A backbone with weights from ImageNet: all its layers but the last learn at this share of the rate."""
     images: Count | None = None
     """Images in an epoch. Default: all. If there are fewer than this, they are repeated."""
+    class_weights: ClassWeights | None = field(default=None, metadata={"unnamed": "none"})
+    """balanced: in the loss every class counts the same, however few images it has. Default: none; balanced
+    for your own images if a class has three times as many as another."""
 
     def __post_init__(self) -> None:
         require_values("training", self)
@@ -97,6 +101,7 @@ class ResolvedTraining(TrainingConfig):
     average_corrected: bool = field(default=False, metadata={"unnamed": False})
     visible: Share = field(default=1.0, metadata={"unnamed": 1.0})
     detail: Share = field(default=1.0, metadata={"unnamed": 1.0})
+    class_weights: ClassWeights = field(default="none", metadata={"unnamed": "none"})
 
     @property
     def augments(self) -> bool:
