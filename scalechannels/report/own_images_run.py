@@ -211,7 +211,12 @@ def _trained(plan: Planned, number: str, asked: Asked, folder: Path, say: Any) -
     options = {"split": "test", "sizes": [1.0], "label": f"{number} {plan.name}", **(asked.fit or {})}
     (run,) = fit([plan.config], folder / CANDIDATES, device=asked.device, **options)
     if not done:
-        say(f"{number} {plan.name}: trained in {_minutes(run.result()['seconds']['training'])}", flush=True)
+        result = run.result()
+        ended = ""
+        if "kept_epoch" in result:
+            ended = f", {len(result['history'])} of {planned}; epoch {result['kept_epoch']} is kept"
+        said = f"{number} {plan.name}: trained in {_minutes(result['seconds']['training'])}{ended}"
+        say(said, flush=True)
     return run
 
 

@@ -18,7 +18,7 @@ from scalechannels.training.build import build_network, tested_network
 from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, open_data, require_labels
 from scalechannels.training.distributed import Processes, with_global_batch_norm, without_global_batch_norm
 from scalechannels.training.evaluate import evaluation
-from scalechannels.training.inputs import Alone, Inputs, changes_images, require_no_augmentation
+from scalechannels.training.inputs import Alone, Inputs, require_no_augmentation, trains_alone
 from scalechannels.training.progress import Progress, log_entry
 from scalechannels.training.runs import Checkpoint, Run, environment
 from scalechannels.training.trainer import Trainer, balancing, mix, shuffled
@@ -67,6 +67,7 @@ class Group:
         for network in self.networks if processes.count > 1 else ():
             with_global_batch_norm(network)
         self.trainer = self._streamed(sets) if streamed else self._resident(sets)
+        self.stopping = self._stopping()
         self.seconds["data"] = time.perf_counter() - started
 
     def _make_sets(self) -> tuple[bool, list[ImageSet]]:
@@ -90,7 +91,7 @@ class Group:
 
     def _resident(self, sets: Sequence[ImageSet]) -> Trainer:
         network = self.networks[0]
-        together = self.how.together and not changes_images(self.learners[0])
+        together = self.how.together and not trains_alone(self.learners[0])
         stacked = together and stacking.can_stack(network)
         inputs = Inputs(self.learners, self.networks, self.data_of, sets, stacked=stacked)
         self.renew = inputs.renew
@@ -139,6 +140,16 @@ class Group:
             "class_weights": self._class_weights(sets),
         }
 
+    def _stopping(self) -> Any:
+        """What ends the training early, where the run asks for it."""
+        if self.training.patience is None:
+            return None
+        from scalechannels.training.stopping import Stopping
+
+        (data,), (network,) = self.data, self.networks  # such runs train alone
+        images = data.testing(1.0, "validation").to(self.device)
+        return Stopping(self.training.patience, self.trainer, network, images, len(data.classes))
+
     def _class_weights(self, sets: Sequence[ImageSet]) -> Tensor | None:
         """What each class weighs in the loss of each learner (R, K); None where all weigh the same."""
         if all(config.training.class_weights == "none" for config in self.learners):
@@ -155,6 +166,8 @@ class Group:
         label = self.runs[0].config.name if len(self.runs) == 1 else f"{len(self.runs)} runs together"
         with Progress(self.how.label or label, self.processes.writes) as progress:
             for epoch in range(first, self.training.epochs):
+                if self.stopping is not None and self.stopping.is_over(self.history[0]):
+                    break
                 rate = self.training.rate_at(epoch)
                 progress.epoch(epoch, self.training.epochs, steps, self.training.batch, rate)
                 order = self._begin(epoch)
@@ -164,12 +177,17 @@ class Group:
                 progress.finished(losses)
                 self.seconds["training"] += seconds
                 entry = {"epoch": epoch + 1, "rate": rate, "seconds": seconds, "runs": len(self.runs)}
+                if self.stopping is not None:
+                    entry |= self.stopping.judge(order, self.history[0], self.processes.mean)
                 for history, loss in zip(self.history, losses, strict=True):
                     history.append({**entry, "loss": loss})
                 self._save(epoch + 1)
-        self.trainer.take_average()
-        if self.trainer.corrects:
-            self.trainer.recompute_statistics(self._begin(self.training.epochs))
+        if self.stopping is not None:
+            self.stopping.put_back()
+        else:
+            self.trainer.take_average()
+            if self.trainer.corrects:
+                self.trainer.recompute_statistics(self._begin(self.training.epochs))
         if self.stack is not None:
             self.stack.unstack(self.networks)
         for network in self.networks:
@@ -212,13 +230,17 @@ class Group:
             name: value.shape[1:] if self._of_runs(name) else value.shape
             for name, value in self.trainer.tensors().items()
         }
+        kept = {} if self.stopping is None else self.stopping.tensors()
+        own |= {name: value.shape for name, value in kept.items()}
         for run, state in zip(self.runs, of_runs, strict=True):
             averages = run.config.training.average > 0
             state.require_shapes({name: own[name] for name in own if averages or not _is_average(name)})
         states = [of_runs[self.learner_of.index(learner)] for learner in range(len(self.learners))]
         self.history = [state.history for state in states]
         self.seconds["training"] = sum(entry["seconds"] for entry in self.history[-1])
-        names = dict.fromkeys(name for state in states for name in state.tensors)
+        if self.stopping is not None:
+            self.stopping.load_tensors({name: states[0].tensors[name] for name in kept})
+        names = dict.fromkeys(name for state in states for name in state.tensors if name not in kept)
         joined = {}
         for name in names:
             values = [_found(state.tensors, name) for state in states]
@@ -236,6 +258,7 @@ class Group:
                 for name, value in tensors.items()
                 if run.config.training.average or not _is_average(name)
             }
+            mine |= {} if self.stopping is None else self.stopping.tensors()
             run.save(Checkpoint(epoch, mine, self.history[learner]))
             if self.how.log:
                 log_entry(run.folder, self.history[learner][-1])
@@ -277,6 +300,8 @@ class Group:
                 "history": self.history[learner],
                 "evaluation": found,
             }
+            if self.stopping is not None:
+                result["kept_epoch"] = self.stopping.best_epoch(self.history[learner])
             run.finish(result)
 
 

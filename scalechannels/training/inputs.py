@@ -198,6 +198,11 @@ def changes_images(config: ResolvedRun) -> bool:
     return training.flips or training.crops > 0 or cropped or (whole and training.detail < 1)
 
 
+def trains_alone(config: ResolvedRun) -> bool:
+    """Whether a run cannot be stacked with others: its images change, or it ends by itself."""
+    return changes_images(config) or config.training.patience is not None
+
+
 def require_no_augmentation(config: ResolvedRun) -> None:
     """An error where a run augments what does not lie in memory."""
     if config.training.augments:

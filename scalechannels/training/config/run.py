@@ -178,6 +178,15 @@ class RunConfig:
             "training.pretrained_share needs --network.backbone efficientnet-lite0, which has such weights",
         )
         refuse(
+            training.patience is not None and not about.of_user,
+            f"training.patience works only with your own images; got {data.name}",
+        )
+        refuse(
+            training.patience is not None and data.checksum is not None and data.test is None,
+            "training.patience needs validation images beside those of the test, and this run of an earlier "
+            "version has none; start a new one without its config file",
+        )
+        refuse(
             network.average_scales and len(data.sizes) > 1,
             "network.average_scales is for a network that is trained on one size",
         )

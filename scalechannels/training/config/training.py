@@ -72,6 +72,9 @@ class TrainingConfig:
     class_weights: ClassWeights | None = field(default=None, metadata={"unnamed": "none"})
     """balanced: in the loss every class counts the same, however few images it has. Default: none; balanced
     for your own images if a class has three times as many as another."""
+    patience: Count | None = None
+    """Your own images: stop after so many epochs without a smaller loss on the validation images, and keep
+    the best epoch. Default: off."""
 
     def __post_init__(self) -> None:
         require_values("training", self)
