@@ -5,7 +5,7 @@
 
 Crops of Fashion-MNIST, ten classes of 30 images to train on and 10 to stop by, three seeds, which draw other
 images too. Every run has the recipe of `scalechannels train --data` and stops by itself, keeps its best
-epoch, or does neither. All are measured on 50 other images a class of the training set; no test image is read.
+epoch, or does neither. All are measured on 50 other images a class of the training set, none of the test set.
 Results are appended to benchmarks/results/patience.jsonl; what is there is not done again.
 """
 

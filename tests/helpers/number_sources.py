@@ -119,6 +119,15 @@ class Sources:
             for entry in one["sizes"].values()
         )
 
+    def patience(self, method: str, patience: str, what: str = "accuracy") -> float:
+        """Accuracy of benchmarks/patience.py, the mean over sizes and seeds, or the epochs that it took."""
+        found = [
+            one
+            for one in self._file("benchmarks/results/patience.jsonl")
+            if (one["method"], one["patience"]) == (method, patience)
+        ]
+        return fmean(fmean(one["accuracy"].values()) if what == "accuracy" else one[what] for one in found)
+
 
 def _option(config: Mapping[str, Any], name: str) -> Any:
     """An option of a configuration, whichever section has it; `training_seed` where two have one."""
