@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from scalechannels.training.build import build_network, tested_network
 from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, open_data, require_labels
 from scalechannels.training.distributed import Processes, with_global_batch_norm, without_global_batch_norm
 from scalechannels.training.evaluate import evaluation
-from scalechannels.training.inputs import Alone, Inputs, require_no_augmentation, trains_alone
+from scalechannels.training.inputs import Alone, Inputs, trains_alone
 from scalechannels.training.progress import Progress, log_entry
 from scalechannels.training.runs import Checkpoint, Run, environment
 from scalechannels.training.trainer import Trainer, balancing, mix, shuffled
@@ -85,6 +86,10 @@ class Group:
             streamed = True
             self.data = [open_data(wanted[0], "cpu", self.how.root)]
             sets = [self.data[0].training()]
+        if not all(made.in_memory for made in sets):
+            streamed = True
+            if len(self.learners) > 1:
+                raise MemoryError("these images do not fit into memory: train one run at a time")
         for data, made in zip(self.data, sets, strict=True):
             require_labels(made.labels, len(data.classes))
         return streamed, sets
@@ -116,16 +121,22 @@ class Group:
     def _streamed(self, sets: Sequence[ImageSet]) -> Trainer:
         from scalechannels.training.streaming import StreamTrainer
 
-        require_no_augmentation(self.learners[0])
-        if self.learners[0].data.redraw:
-            raise MemoryError("data.redraw is for images that lie in memory, not for streamed ones")
-        return StreamTrainer(
-            Alone(self.networks[0], windows=False),
+        inputs = Inputs(self.learners, self.networks, self.data_of, sets, stacked=False, streamed=self.device)
+        trainer = StreamTrainer(
+            Alone(self.networks[0], inputs.windows, inputs.detail),
             sets[0].dataset(),
             device=self.device,
             compiled=bool(self.how.compiled),
+            augmentations=inputs.augmentations,
             **self._options(sets),
         )
+
+        def renew(again: Sequence[ImageSet]) -> None:
+            trainer.dataset = again[0].dataset()
+            inputs.renew(again)
+
+        self.renew = renew
+        return trainer
 
     def _options(self, sets: Sequence[ImageSet]) -> dict[str, Any]:
         pretrained = getattr(self.networks[0].backbone, "pretrained", list)
@@ -164,7 +175,11 @@ class Group:
         first = self._resume()
         steps = len(self._order(0, 0))
         label = self.runs[0].config.name if len(self.runs) == 1 else f"{len(self.runs)} runs together"
-        with Progress(self.how.label or label, self.processes.writes) as progress:
+        label = self.how.label or label
+        if self.processes.writes and first < self.training.epochs:
+            for line in filter(None, (getattr(data, "where", None) for data in self.data)):
+                print(f"{label}: {line}", file=sys.stderr, flush=True)
+        with Progress(label, self.processes.writes) as progress:
             for epoch in range(first, self.training.epochs):
                 if self.stopping is not None and self.stopping.is_over(self.history[0]):
                     break
@@ -193,8 +208,9 @@ class Group:
         for network in self.networks:
             without_global_batch_norm(network)
 
-    def seconds_an_epoch(self, steps: int = 3) -> float:
+    def seconds_an_epoch(self) -> float:
         """How long an epoch takes here, by a few steps after as many to warm up; the group is then spent."""
+        steps = 3 if self.trainer.inputs.numel() else 12  # workers that bring images have to start first
         started = time.perf_counter()
         order = self._begin(1)  # where sizes are drawn again, that takes its time as well
         begun, rate = time.perf_counter() - started, self.training.rate_at(0)

@@ -2,8 +2,8 @@
 
 Each image of a step becomes a canvas that is large enough for the widest window; where an image's border goes
 on for ever, one that holds the shifted image is enough, as the canvas has the same border. Where a canvas
-pixel lies decides which pixel of the image it shows, along the rows and along the columns by themselves, so that all of
-it is one gather. Canvas and image have the same centre; beyond the image the canvas continues it.
+pixel lies decides which pixel of the image it shows, along the rows and along the columns by themselves, so
+that all of it is one gather. Canvas and image have the same centre; beyond the image the canvas continues it.
 
 Law: a network sees in the canvas what it would see in the image that was shifted and flipped and then cropped
 to its visible part; without any of these, in the image itself. Limits: what lies outside an image is its

@@ -306,9 +306,10 @@ def test_digits_are_augmented_for_every_network(name, tmp_path, monkeypatch) -> 
     assert any(not torch.equal(value, plain[key]) for key, value in weights(done).items())
 
 
-def test_streams_are_refused(cifar, tmp_path) -> None:
-    with pytest.raises(MemoryError, match="flips and crops need the images in memory"):
-        trained(run(flips=True), tmp_path, stream=True)
+def test_streamed_images_are_changed_as_resident_ones_are(cifar, tmp_path) -> None:
+    resident = weights(trained(run(flips=True, crops=2), tmp_path / "resident"))
+    for name, value in weights(trained(run(flips=True, crops=2), tmp_path, stream=True)).items():
+        torch.testing.assert_close(value, resident[name], atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.slow
