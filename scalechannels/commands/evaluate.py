@@ -46,7 +46,9 @@ def evaluate(
     - the confusion matrix (rows are the true classes)
     - the selection: how much each scale channel contributes to the winning class, on average
     - the errors: which images were misclassified (read by scalechannels.training.errors.unpack_errors)
-    - for labelled images of yours also the balanced accuracy, and the expected calibration error
+    - the balanced accuracy, the mean of the classes' accuracies; where classes differ much in size, the table
+      shows it, too
+    - for labelled images of yours also the expected calibration error
 
     For example:
 
@@ -57,6 +59,7 @@ def evaluate(
 
     from scalechannels.files import require_writable, write_text
     from scalechannels.saving.saved_network import RUN, SavedNetwork, require_free
+    from scalechannels.training.evaluate import balanced_accuracy
     from scalechannels.training.runs import environment
 
     if out is not None:
@@ -74,6 +77,8 @@ def evaluate(
         found = labelled_images(saved, images, on, sizes)
     else:
         found = images_of_the_data(saved, folder, images, data, on, root, split, sizes)
+    for entry in found["evaluation"]["sizes"]:
+        entry.setdefault("balanced", balanced_accuracy(entry["confusion"]))
     result = {"network": str(saved.folder), **found, "environment": environment(on)}
     print(table(result))
     if out is not None:
@@ -149,17 +154,21 @@ def images_of_the_data(
 
 
 def table(result: dict[str, Any]) -> str:
-    """Accuracy, worst class and strongest channel of each size."""
+    """Accuracy, worst class and strongest channel of each size; of unbalanced classes both accuracies."""
     from scalechannels.data.sizes import size_name
+    from scalechannels.training.evaluate import is_unbalanced
 
     last = "strongest channel" if result["channels"] else ""
-    lines = [f"{'size':>8}{'accuracy':>12}   {'worst class':<22}{last}".rstrip()]
+    both = is_unbalanced(result["evaluation"]["sizes"][0]["confusion"])
+    beside = f"{'balanced':>12}" if both else ""
+    lines = [f"{'size':>8}{'accuracy':>12}{beside}   {'worst class':<22}{last}".rstrip()]
     for entry in result["evaluation"]["sizes"]:
         counts = [sum(row) for row in entry["confusion"]]
         found, worst = min(
             (accuracy, index) for index, accuracy in enumerate(entry["per_class"]) if counts[index]
         )
-        line = f"{size_name(entry['size']):>8}{entry['accuracy']:>10.2f} %   "
+        line = f"{size_name(entry['size']):>8}{entry['accuracy']:>10.2f} %"
+        line += (f"{entry['balanced']:>10.2f} %" if both else "") + "   "
         line += f"{result['classes'][worst]} ({found:.1f} %)".ljust(22)
         if entry["selection"] and result["channels"]:
             strongest = max(range(len(entry["selection"])), key=entry["selection"].__getitem__)
@@ -167,7 +176,7 @@ def table(result: dict[str, Any]) -> str:
         lines.append(line.rstrip())
     first = result["evaluation"]["sizes"][0]
     images = first["images"]
-    if "balanced" in first:
+    if "calibration" in first:
         lines += [
             f"\n{images:,} labelled images of each size: {result['data']}",
             f"at size {size_name(first['size'])}: balanced accuracy {first['balanced']:.1f} ± "

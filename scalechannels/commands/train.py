@@ -154,7 +154,7 @@ def train_network(
     if recipe == "recommended":
         from scalechannels.training.config.recommended import recommended
 
-        wanted = recommended(wanted, augment=not stream)
+        wanted = recommended(wanted)
     place = require_device(device)
     if int(os.environ.get("RANK", 0)) == 0:  # of several processes, one writes
         require_writable_folder(out)

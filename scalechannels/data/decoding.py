@@ -110,6 +110,17 @@ def decode(file: Path | str | IO[bytes], max_pixels: int = MAX_PIXELS) -> Decode
         raise UnreadableImageError(f"it is damaged, or not an image ({reason})") from None
 
 
+def sides_of(path: Path, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
+    """The two sides of a readable image file in pixels, in any order, without decoding it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # as in `decode`
+        try:
+            with Image.open(path, formats=tuple(readable())) as opened:
+                return opened.size
+        except Exception:  # what is wrong, `decode` says in words
+            return decode(path, max_pixels).image.size
+
+
 def _decode(file: IO[bytes], max_pixels: int) -> Decoded:
     with Image.open(file, formats=tuple(readable())) as opened:
         if opened.width * opened.height > max_pixels:

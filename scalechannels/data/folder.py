@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from scalechannels.data.decoding import MAX_PIXELS, UnreadableImageError
+from scalechannels.data.decoding import MAX_PIXELS, UnreadableImageError, sides_of
 from scalechannels.data.image_files import (
     NAMED,
     count,
@@ -80,8 +80,28 @@ class ImageFolder:
 
     @cached_property
     def contents(self) -> tuple[str, ...]:
-        """The checksum of each file: copies of one file have the same."""
-        return tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in self.paths)
+        """The checksum of each file: copies of one file have the same. A linked one is read once."""
+        known = [hashlib.sha256(path.read_bytes()).hexdigest() for path in self.different]
+        return tuple(known[number] for number in self.numbers)
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """Which file each path leads to: links to one file have the same number, counted from 0."""
+        known: dict[object, int] = {}
+        return tuple(known.setdefault(_identity(path), len(known)) for path in self.paths)
+
+    @cached_property
+    def different(self) -> list[Path]:
+        """A path for each number."""
+        found: dict[int, Path] = {}
+        for number, path in zip(self.numbers, self.paths, strict=True):
+            found.setdefault(number, path)
+        return list(found.values())
+
+    @cached_property
+    def sides(self) -> list[tuple[int, int]]:
+        """The two sides of each different file in pixels, in any order; the files are not decoded."""
+        return [sides_of(path, self.max_pixels) for path in self.different]
 
     def parts(self, validation: float, test: float, seed: int = 0) -> Parts:
         """Three disjoint folders: to train on, to choose by, and to report on, each with every class.
@@ -185,19 +205,26 @@ def image_folder(
     below = [find_images(folder) for folder, _ in folders]
     listed = [
         (path, classes.index(folder.name), part)
-        for (folder, part), found in zip(folders, below, strict=True)
-        for path in found.images
+        for (folder, part), inner in zip(folders, below, strict=True)
+        for path in inner.images
     ]
     if decode:
         astray = find_images(root, deep=False)  # in no class, whatever they are
         warn_of_left_out(root, [*astray.images, *astray.left_out, *(p for f in below for p in f.left_out)])
     checked: dict[Path, Checked] = {}
     skipped: list[tuple[Path, str]] = []
+    found: dict[object, Checked | UnreadableImageError] = {}  # a file of several names is decoded once
     for path, *_ in listed if decode else ():
-        try:
-            checked[path] = check_image(path, max_pixels)
-        except UnreadableImageError as error:
-            skipped.append((path, str(error)))
+        if (file := _identity(path)) not in found:
+            try:
+                found[file] = check_image(path, max_pixels)
+            except UnreadableImageError as error:
+                found[file] = error
+        seen = found[file]
+        if isinstance(seen, UnreadableImageError):
+            skipped.append((path, str(seen)))
+        else:
+            checked[path] = seen
     if skipped:
         names = "\n".join(
             f"  {written(path.relative_to(root))}: {reason}" for path, reason in skipped[:SHOWN]
@@ -210,7 +237,7 @@ def image_folder(
                 "leave it out with --skip-corrupt (skip_corrupt=True in Python)."
             )
         warnings.warn(f"{files} in '{root}' left out:\n{names}", stacklevel=2)
-    if cut := [path for path, found in checked.items() if found.cut]:
+    if cut := [path for path, one in checked.items() if one.cut]:
         names = ", ".join(written(path.relative_to(root)) for path in cut[:NAMED])
         more = f" and {len(cut) - NAMED} more" if len(cut) > NAMED else ""
         warnings.warn(
@@ -231,12 +258,21 @@ def image_folder(
         classes,
         paths,
         labels,
-        grey=all(found.grey for found in checked.values()) if colour == "auto" else colour == "grey",
+        grey=all(one.grey for one in checked.values()) if colour == "auto" else colour == "grey",
         skipped=tuple(skipped),
-        sizes=tuple((found.height, found.width) for found in checked.values()),
+        sizes=tuple((one.height, one.width) for one in checked.values()),
         max_pixels=max_pixels,
         given=tuple(part for *_, part in used if part is not None),
     )
+
+
+def _identity(path: Path) -> object:
+    """The same for all links to one file."""
+    try:
+        status = path.stat()
+    except OSError:  # whoever reads it will say what is wrong
+        return path
+    return (status.st_dev, status.st_ino) if status.st_ino else path
 
 
 def _class_folders(root: Path) -> list[tuple[Path, Part | None]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -42,6 +42,7 @@ class ImageSet:
     labels: Tensor  # (N,) int64
     scales: Tensor  # (N,) float64: the factor each image was rescaled by; NaN where it is not known
     places: Tensor | None = None  # (N, 2) float64: row and column of each object; None: at the centre
+    in_memory: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.images.ndim != 4:

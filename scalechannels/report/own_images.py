@@ -103,16 +103,20 @@ def points_of(result: Mapping[str, Any], group: str) -> dict[str, list[Point]]:
 
 
 def table(result: Mapping[str, Any]) -> str:
-    """Test accuracy as text: a row for each condition, a column for each candidate."""
-    names = list(result["candidates"])
-    widths = [max(10, len(name) + 2) for name in names]
-    lines = [f"{'':>16}" + "".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))]
+    """Test accuracy as text: a row for each condition, a column for each candidate.
+
+    Where classes are unbalanced, balanced accuracies, and those of all images in brackets.
+    """
+    names, both = list(result["candidates"]), not result["balanced"]
+    widths = [max(18 if both else 10, len(name) + 2) for name in names]
+    lines = ["balanced accuracy, the mean over the classes (in brackets: of all images)\n"] if both else []
+    lines.append(f"{'':>16}" + "".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True)))
     for row in zip(*(result["candidates"][name]["test"] for name in names), strict=True):
-        cells = zip(row, widths, strict=True)
-        lines.append(
-            f"{said(row[0], result):>16}"
-            + "".join(f"{entry['balanced']:>{width - 2}.1f} %" for entry, width in cells)
-        )
+        line = f"{said(row[0], result):>16}"
+        for entry, width in zip(row, widths, strict=True):
+            beside = f" ({entry['accuracy']:.1f})" if both else ""
+            line += f"{entry['balanced']:.1f} %{beside}".rjust(width)
+        lines.append(line)
     return "\n".join(lines)
 
 
@@ -199,11 +203,17 @@ def own_images_page(
         selection=_selection(result, best),
         classes=_classes(result) if all(own) else None,
         numbers=[
-            [said(row[0], result), *(f"{entry['balanced']:.1f} ± {entry['margin']:.1f}" for entry in row)]
+            [said(row[0], result), *(_with_margin(entry, result) for entry in row)]
             for row in zip(*(trial["test"] for trial in trials.values()), strict=True)
         ],
         wider=_wider_options(result),
     )
+
+
+def _with_margin(entry: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+    """The balanced accuracy; where classes are unbalanced, that of all images beside it."""
+    beside = "" if result["balanced"] else f" ({entry['accuracy']:.1f})"
+    return f"{entry['balanced']:.1f} ± {entry['margin']:.1f}{beside}"
 
 
 def _surroundings(result: Mapping[str, Any]) -> list[list[str]]:

@@ -130,14 +130,11 @@ def run_name(config: RunConfig, base: ResolvedRun, asked: Asked) -> str:
 
 
 def _resolved(config: RunConfig, asked: Asked, looked: tuple[Any, Survey]) -> ResolvedRun:
-    """What was asked for with everything chosen; memory must suffice for the largest images of training."""
-    kind = torch.device(asked.device).type
-    if not asked.compare or config.data.checksum is not None:
-        return config.resolve(kind, looked)
-    reach = tuple(dict.fromkeys(factors(config.data)))
-    largest = replace(config.data, sizes=reach, redraw=False)
-    base = replace(config, data=largest).resolve(kind, looked)
-    return replace(base, data=replace(base.data, sizes=config.data.sizes, redraw=config.data.redraw))
+    """What was asked for with everything chosen."""
+    kind, said = torch.device(asked.device).type, config.training.class_weights
+    if asked.recommended and config.data.checksum is None and said is None and not looked[1].balanced:
+        config = replace(config, training=replace(config.training, class_weights="balanced"))
+    return config.resolve(kind, looked)
 
 
 def _plan(
@@ -147,10 +144,9 @@ def _plan(
     path = folder / PLAN
     if path.exists():
         return _read_plan(path)
-    streams = bool((asked.fit or {}).get("stream"))
-    as_said = config.data.checksum is not None or streams  # a run's own file says all of it
+    as_said = config.data.checksum is not None  # a run's own file says all of it
     said = config.training if asked.recommended and not as_said else None
-    if asked.compare and not streams:
+    if asked.compare:
         found, left_out = offered.candidates(base, said)
         for name in list(found):
             try:
@@ -209,7 +205,12 @@ def _trained(plan: Planned, number: str, asked: Asked, folder: Path, say: Any) -
     options = {"split": "test", "sizes": [1.0], "label": f"{number} {plan.name}", **(asked.fit or {})}
     (run,) = fit([plan.config], folder / CANDIDATES, device=asked.device, **options)
     if not done:
-        say(f"{number} {plan.name}: trained in {_minutes(run.result()['seconds']['training'])}", flush=True)
+        result = run.result()
+        ended = ""
+        if "kept_epoch" in result:
+            ended = f", {len(result['history'])} of {planned}; epoch {result['kept_epoch']} is kept"
+        said = f"{number} {plan.name}: trained in {_minutes(result['seconds']['training'])}{ended}"
+        say(said, flush=True)
     return run
 
 

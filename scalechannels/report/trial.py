@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ MOST_TESTED = 400
 """Images of a part under each condition; more are thinned out evenly."""
 AT_ONCE = 2**21
 """Pixels that go through a network together."""
+HELD = 8 * AT_ONCE
+"""Pixels of pictures that wait for others of their size."""
 
 
 @dataclass(frozen=True)
@@ -127,19 +129,33 @@ def right_shares(wanted: Sequence[Condition], said: Sequence[Explanation], label
 
 
 @torch.inference_mode()
-def answered(network: Any, pictures: Sequence[Tensor], device: torch.device | str) -> Explanation:
-    """What a network says about pictures (C, H, W) of any sizes; those of one size go through together."""
-    of_size: dict[tuple[int, ...], list[int]] = {}
-    for index, one in enumerate(pictures):
-        of_size.setdefault(tuple(one.shape), []).append(index)
+def answered(network: Any, pictures: Iterable[Tensor], device: torch.device | str) -> Explanation:
+    """What a network says about pictures (C, H, W) of any sizes; those of one size go through together.
+
+    They may be made one by one: no more than a few batches of them are held at a time.
+    """
+    waiting: dict[tuple[int, ...], list[tuple[int, Tensor]]] = {}
     parts: list[Explanation] = []
     order: list[int] = []
-    for shape, indices in of_size.items():
-        step = max(1, AT_ONCE // math.prod(shape))
-        for start in range(0, len(indices), step):
-            together = indices[start : start + step]
-            parts.append(network.explain(torch.stack([pictures[index] for index in together]).to(device)))
-            order += together
+    held = 0
+
+    def ask(shape: tuple[int, ...]) -> None:
+        nonlocal held
+        numbers, together = zip(*waiting.pop(shape), strict=True)
+        parts.append(network.explain(torch.stack(together).to(device)))
+        order.extend(numbers)
+        held -= len(numbers) * math.prod(shape)
+
+    for number, one in enumerate(pictures):
+        shape = tuple(one.shape)
+        waiting.setdefault(shape, []).append((number, one))
+        held += one.numel()
+        if len(waiting[shape]) == max(1, AT_ONCE // one.numel()):
+            ask(shape)
+        while held > HELD:
+            ask(max(waiting, key=lambda size: len(waiting[size]) * math.prod(size)))
+    for shape in list(waiting):
+        ask(shape)
     back = torch.tensor(order).argsort()
 
     def joined(name: str) -> Any:
@@ -149,10 +165,10 @@ def answered(network: Any, pictures: Sequence[Tensor], device: torch.device | st
     return Explanation(joined("logits"), None, joined("contributions"), joined("scales"))
 
 
-def _pictures(data: FolderData, split: str, chosen: Sequence[int], condition: Condition) -> list[Tensor]:
+def _pictures(data: FolderData, split: str, chosen: Sequence[int], condition: Condition) -> Iterator[Tensor]:
     config: DataConfig = data.config
-    images, kind = data.images(split), config.images or "crops"
-    return [picture(images[index], condition, kind, config.own.object_pixels, index) for index in chosen]
+    kind, pixels = config.images or "crops", config.own.object_pixels
+    return (picture(data.image(split, index), condition, kind, pixels, index) for index in chosen)
 
 
 def thinned(count: int) -> list[int]:

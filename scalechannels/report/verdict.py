@@ -47,11 +47,14 @@ def verdict(result: Mapping[str, Any]) -> Verdict:
     others = sorted((name for name in trials if name != winner), key=means.__getitem__, reverse=True)
     sizes = [entry["value"] for entry in trials[winner]["test"] if entry["group"] == "size"]
     over = f"over sizes {fraction(min(sizes))} to {fraction(max(sizes))} and small offsets"
+    measure = "accuracy" if result.get("balanced", True) else "balanced accuracy"
     if not others:
-        text = f"The {winner} has {means[winner]:.0f} % accuracy {over}, on images kept for the test."
+        text = f"The {winner} has {means[winner]:.0f} % {measure} {over}, on images kept for the test."
         return Verdict(winner, text, remarks(trials[winner]["test"], result), means)
     compared = ", ".join(f"{name} {means[name]:.0f} %" for name in others)
-    text = f"Use the {winner}: {means[winner]:.0f} % on average {over}; {compared}. {WHY.get(winner, '')}"
+    named = "" if measure == "accuracy" else f" {measure}"
+    text = f"Use the {winner}: {means[winner]:.0f} %{named} on average {over}; {compared}. "
+    text += WHY.get(winner, "")
     images = len(trials[winner]["test_images"])
     alike = [name for name in others if _alike(trials[winner], trials[name])]
     if alike:

@@ -46,6 +46,20 @@ class SizeResult:
     """How far the scales are off that median, the median in octaves."""
 
 
+def balanced_accuracy(confusion: Sequence[Sequence[int]]) -> float:
+    """The mean of the classes' accuracies in per cent: a rare class counts as much as any."""
+    shares = [row[place] / sum(row) for place, row in enumerate(confusion) if sum(row)]
+    return 100 * sum(shares) / len(shares)
+
+
+def is_unbalanced(confusion: Sequence[Sequence[int]]) -> bool:
+    """Whether some class has so many more images than another that an accuracy of all says little."""
+    from scalechannels.data.survey import UNBALANCED
+
+    counts = [sum(row) for row in confusion if sum(row)]
+    return max(counts) >= UNBALANCED * min(counts)
+
+
 @torch.inference_mode()
 def evaluate_set(network: Any, data: ImageSet, size: Size, classes: int) -> SizeResult:
     """One network, of this library or any other, on one test set that lies on the network's device."""

@@ -16,7 +16,7 @@ from scalechannels.training.config import ResolvedRun, RunConfig
 from scalechannels.training.datasets import EvaluationSplit, Size
 from scalechannels.training.distributed import Processes, joined
 from scalechannels.training.group import Group, How
-from scalechannels.training.inputs import changes_images
+from scalechannels.training.inputs import trains_alone
 from scalechannels.training.progress import tensorboard_writer
 from scalechannels.training.runs import Run
 from scalechannels.training.stacking import can_stack
@@ -105,7 +105,7 @@ def _groups(runs: Sequence[Run], together: bool) -> list[list[Run]]:
     """Runs that can be trained as one, see `RunConfig.shape`, or that train the same weights."""
     groups: dict[ResolvedRun, list[Run]] = {}
     for run in dict.fromkeys(runs):
-        as_one = together and not changes_images(run.config) and can_stack(build_network(run.config))
+        as_one = together and not trains_alone(run.config) and can_stack(build_network(run.config))
         groups.setdefault(run.config.shape if as_one else run.config.learnt, []).append(run)
     return list(groups.values())
 

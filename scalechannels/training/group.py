@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,10 +19,10 @@ from scalechannels.training.build import build_network, tested_network
 from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, open_data, require_labels
 from scalechannels.training.distributed import Processes, with_global_batch_norm, without_global_batch_norm
 from scalechannels.training.evaluate import evaluation
-from scalechannels.training.inputs import Alone, Inputs, changes_images, require_no_augmentation
+from scalechannels.training.inputs import Alone, Inputs, trains_alone
 from scalechannels.training.progress import Progress, log_entry
 from scalechannels.training.runs import Checkpoint, Run, environment
-from scalechannels.training.trainer import Trainer, mix, shuffled
+from scalechannels.training.trainer import Trainer, balancing, mix, shuffled
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Group:
         for network in self.networks if processes.count > 1 else ():
             with_global_batch_norm(network)
         self.trainer = self._streamed(sets) if streamed else self._resident(sets)
+        self.stopping = self._stopping()
         self.seconds["data"] = time.perf_counter() - started
 
     def _make_sets(self) -> tuple[bool, list[ImageSet]]:
@@ -84,13 +86,17 @@ class Group:
             streamed = True
             self.data = [open_data(wanted[0], "cpu", self.how.root)]
             sets = [self.data[0].training()]
+        if not all(made.in_memory for made in sets):
+            streamed = True
+            if len(self.learners) > 1:
+                raise MemoryError("these images do not fit into memory: train one run at a time")
         for data, made in zip(self.data, sets, strict=True):
             require_labels(made.labels, len(data.classes))
         return streamed, sets
 
     def _resident(self, sets: Sequence[ImageSet]) -> Trainer:
         network = self.networks[0]
-        together = self.how.together and not changes_images(self.learners[0])
+        together = self.how.together and not trains_alone(self.learners[0])
         stacked = together and stacking.can_stack(network)
         inputs = Inputs(self.learners, self.networks, self.data_of, sets, stacked=stacked)
         self.renew = inputs.renew
@@ -109,24 +115,30 @@ class Group:
             inputs.of_run,
             compiled=compiled,
             augmentations=inputs.augmentations,
-            **self._options(),
+            **self._options(sets),
         )
 
     def _streamed(self, sets: Sequence[ImageSet]) -> Trainer:
         from scalechannels.training.streaming import StreamTrainer
 
-        require_no_augmentation(self.learners[0])
-        if self.learners[0].data.redraw:
-            raise MemoryError("data.redraw is for images that lie in memory, not for streamed ones")
-        return StreamTrainer(
-            Alone(self.networks[0], windows=False),
+        inputs = Inputs(self.learners, self.networks, self.data_of, sets, stacked=False, streamed=self.device)
+        trainer = StreamTrainer(
+            Alone(self.networks[0], inputs.windows, inputs.detail),
             sets[0].dataset(),
             device=self.device,
             compiled=bool(self.how.compiled),
-            **self._options(),
+            augmentations=inputs.augmentations,
+            **self._options(sets),
         )
 
-    def _options(self) -> dict[str, Any]:
+        def renew(again: Sequence[ImageSet]) -> None:
+            trainer.dataset = again[0].dataset()
+            inputs.renew(again)
+
+        self.renew = renew
+        return trainer
+
+    def _options(self, sets: Sequence[ImageSet]) -> dict[str, Any]:
         pretrained = getattr(self.networks[0].backbone, "pretrained", list)
         return {
             "slow": pretrained(),
@@ -136,14 +148,41 @@ class Group:
             "smoothing": [config.training.smoothing for config in self.learners],
             "average": [config.training.average for config in self.learners],
             "corrected": [config.training.average_corrected for config in self.learners],
+            "class_weights": self._class_weights(sets),
         }
+
+    def _stopping(self) -> Any:
+        """What ends the training early, where the run asks for it."""
+        if self.training.patience is None:
+            return None
+        from scalechannels.training.stopping import Stopping
+
+        (data,), (network,) = self.data, self.networks  # such runs train alone
+        images = data.testing(1.0, "validation").to(self.device)
+        return Stopping(self.training.patience, self.trainer, network, images, len(data.classes))
+
+    def _class_weights(self, sets: Sequence[ImageSet]) -> Tensor | None:
+        """What each class weighs in the loss of each learner (R, K); None where all weigh the same."""
+        if all(config.training.class_weights == "none" for config in self.learners):
+            return None
+        classes, rows = len(self.data[0].classes), []
+        for config, data in zip(self.learners, self.data_of, strict=True):
+            balanced = config.training.class_weights == "balanced"
+            rows.append(balancing(sets[data].labels.cpu(), classes) if balanced else torch.ones(classes))
+        return torch.stack(rows)
 
     def train(self) -> None:
         first = self._resume()
         steps = len(self._order(0, 0))
         label = self.runs[0].config.name if len(self.runs) == 1 else f"{len(self.runs)} runs together"
-        with Progress(self.how.label or label, self.processes.writes) as progress:
+        label = self.how.label or label
+        if self.processes.writes and first < self.training.epochs:
+            for line in filter(None, (getattr(data, "where", None) for data in self.data)):
+                print(f"{label}: {line}", file=sys.stderr, flush=True)
+        with Progress(label, self.processes.writes) as progress:
             for epoch in range(first, self.training.epochs):
+                if self.stopping is not None and self.stopping.is_over(self.history[0]):
+                    break
                 rate = self.training.rate_at(epoch)
                 progress.epoch(epoch, self.training.epochs, steps, self.training.batch, rate)
                 order = self._begin(epoch)
@@ -153,19 +192,25 @@ class Group:
                 progress.finished(losses)
                 self.seconds["training"] += seconds
                 entry = {"epoch": epoch + 1, "rate": rate, "seconds": seconds, "runs": len(self.runs)}
+                if self.stopping is not None:
+                    entry |= self.stopping.judge(order, self.history[0], self.processes.mean)
                 for history, loss in zip(self.history, losses, strict=True):
                     history.append({**entry, "loss": loss})
                 self._save(epoch + 1)
-        self.trainer.take_average()
-        if self.trainer.corrects:
-            self.trainer.recompute_statistics(self._begin(self.training.epochs))
+        if self.stopping is not None:
+            self.stopping.put_back()
+        else:
+            self.trainer.take_average()
+            if self.trainer.corrects:
+                self.trainer.recompute_statistics(self._begin(self.training.epochs))
         if self.stack is not None:
             self.stack.unstack(self.networks)
         for network in self.networks:
             without_global_batch_norm(network)
 
-    def seconds_an_epoch(self, steps: int = 3) -> float:
+    def seconds_an_epoch(self) -> float:
         """How long an epoch takes here, by a few steps after as many to warm up; the group is then spent."""
+        steps = 3 if self.trainer.inputs.numel() else 12  # workers that bring images have to start first
         started = time.perf_counter()
         order = self._begin(1)  # where sizes are drawn again, that takes its time as well
         begun, rate = time.perf_counter() - started, self.training.rate_at(0)
@@ -201,13 +246,17 @@ class Group:
             name: value.shape[1:] if self._of_runs(name) else value.shape
             for name, value in self.trainer.tensors().items()
         }
+        kept = {} if self.stopping is None else self.stopping.tensors()
+        own |= {name: value.shape for name, value in kept.items()}
         for run, state in zip(self.runs, of_runs, strict=True):
             averages = run.config.training.average > 0
             state.require_shapes({name: own[name] for name in own if averages or not _is_average(name)})
         states = [of_runs[self.learner_of.index(learner)] for learner in range(len(self.learners))]
         self.history = [state.history for state in states]
         self.seconds["training"] = sum(entry["seconds"] for entry in self.history[-1])
-        names = dict.fromkeys(name for state in states for name in state.tensors)
+        if self.stopping is not None:
+            self.stopping.load_tensors({name: states[0].tensors[name] for name in kept})
+        names = dict.fromkeys(name for state in states for name in state.tensors if name not in kept)
         joined = {}
         for name in names:
             values = [_found(state.tensors, name) for state in states]
@@ -225,6 +274,7 @@ class Group:
                 for name, value in tensors.items()
                 if run.config.training.average or not _is_average(name)
             }
+            mine |= {} if self.stopping is None else self.stopping.tensors()
             run.save(Checkpoint(epoch, mine, self.history[learner]))
             if self.how.log:
                 log_entry(run.folder, self.history[learner][-1])
@@ -266,6 +316,8 @@ class Group:
                 "history": self.history[learner],
                 "evaluation": found,
             }
+            if self.stopping is not None:
+                result["kept_epoch"] = self.stopping.best_epoch(self.history[learner])
             run.finish(result)
 
 

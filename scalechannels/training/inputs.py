@@ -2,13 +2,14 @@
 
                              in memory                    in a step
     foveated networks        windows, where they fit      cropped, shifted and blurred, as options ask
-                             images, where they do not    foveated by the network; no augmentation
+                             images, where they do not    foveated on the device, then the same
     … with flips, crops or   images                       turned, flipped and cropped, foveated, then blurred
       rotation
     looking everywhere,      images                       turned, flipped, cropped and blurred
     and the plain CNN
 
-Every way to look at a training set lies in memory once; runs that are trained together share it.
+Every way to look at a training set lies in memory once; runs that are trained together share it. Images that
+do not fit on the device, or into memory, come batch by batch (`streaming`), and a step does the same to them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -27,7 +29,8 @@ from scalechannels.saving.saved_network import Network
 from scalechannels.training.config import ResolvedRun
 
 MEMORY_SHARE = 0.5
-"""Windows may fill this share of the free memory; beyond it, images are foveated in every step."""
+"""Windows may fill this share of the free memory, and so may own images; beyond it, images are foveated in
+every step, and own images are read from disk."""
 
 
 class Inputs:
@@ -37,10 +40,11 @@ class Inputs:
     data_of    for each run, which of the training sets it is trained on
     sets       the training sets; those of differing length are filled up with zeros
     stacked    the networks are trained as one, see `stacking`; it becomes False where windows do not fit
+    streamed   to this device; the images stay where they are, and nothing is resident. None: they are there
 
     resident, labels   (D, N, …) and (D, N), one for each way to look at a set
     of_run     for each run, which of the D is its own
-    windows    whether `resident` has windows, (D, N, S, n, n, C)
+    windows    whether a step ends with windows, (D, N, S, n, n, C) or made of images in its beginning
     augmentations   what is done to a batch in a step, in this order
     detail     what blurs the windows that are made in a step, see `Alone`
     """
@@ -53,6 +57,7 @@ class Inputs:
         sets: Sequence[ImageSet],
         *,
         stacked: bool,
+        streamed: torch.device | None = None,
     ) -> None:
         kinds = [
             (data, config.network.antialias, config.network.blur)
@@ -68,35 +73,40 @@ class Inputs:
         self.dtype = torch.bfloat16 if configs[0].training.precision == "bfloat16" else torch.float32
         changed = changes_images(configs[0])
         self.windows, self.stacked = bool(self.foveates) and not changed, stacked
-        needed = math.prod(self._window_shape(sets)) * self.dtype.itemsize if self.windows else 0
-        if needed > MEMORY_SHARE * free_memory(sets[0].images.device):
+        device = streamed or sets[0].labels.device
+        ready = self.windows and streamed is None
+        needed = math.prod(self._window_shape(sets)) * self.dtype.itemsize if ready else 0
+        if needed > MEMORY_SHARE * free_memory(device):
             if len(configs) > 1:
                 raise MemoryError(
                     f"the windows of these runs need {needed / 2**30:.1f} GiB; train fewer runs together"
                 )
-            require_no_augmentation(configs[0])
-            self.windows = self.stacked = False
-        if self.windows:
-            shape, device = self._window_shape(sets), sets[0].images.device
-            self.resident = torch.zeros(shape, dtype=self.dtype, device=device)
+            ready = self.stacked = False
+        self.labels = filled_up([made.labels for made in self._seen(sets)]).to(device)  # (D, N)
+        self.ready = ready
+        if streamed is not None:
+            self.resident = torch.empty(1, 0, device=device)
+        elif ready:
+            self.resident = torch.zeros(self._window_shape(sets), dtype=self.dtype, device=device)
             self._put_windows(sets)
         else:
             self.resident = self._images(sets)
-        self.labels = filled_up([made.labels for made in self._seen(sets)])  # (D, N)
-        self.frames = self._frames(sets)  # (D, N)
+        self.frames = self._frames(sets).to(device)  # (D, N)
         detail = self._detail(sets)
         self.detail = detail if changed and self.foveates else None
         # A picture ends somewhere before it is made smaller: what repeats its border loses detail as well.
         on_images, on_windows = (self._rotation, self._flips_and_crops), (self._visible, self._jitter)
         steps = [make() for make in (on_images if changed else on_windows)]
         steps += [detail] if self.detail is None else []
+        if self.windows and not ready:
+            steps.insert(0, Looks(self._widened(self.foveates[0]), self.dtype))
         self.augmentations = [step.to(self.labels.device) for step in steps if step is not None]
 
     def renew(self, sets: Sequence[ImageSet]) -> None:
         """Put the sets, drawn again, where the first ones are: a captured step reads from there."""
-        if self.windows:
+        if self.ready:
             self._put_windows(sets)
-        else:
+        elif self.resident.numel():
             self.resident.copy_(self._images(sets))
         self.frames.copy_(self._frames(sets))
 
@@ -107,9 +117,13 @@ class Inputs:
     @torch.no_grad()
     def _put_windows(self, sets: Sequence[ImageSet]) -> None:
         for foveate, made, windows in zip(self.foveates, self._seen(sets), self.resident, strict=True):
-            look = widened(foveate, self.margin).to(windows.device) if self.margin else foveate
+            look = self._widened(foveate).to(windows.device)
             for part, target in zip(made.images.split(256), windows[: len(made)].split(256), strict=True):
                 target.copy_(look(part).movedim(2, -1))
+
+    def _widened(self, foveate: Foveate) -> Foveate:
+        """With so many pixels more on each side as windows are shifted by."""
+        return widened(foveate, self.margin) if self.margin else foveate
 
     def _images(self, sets: Sequence[ImageSet]) -> Tensor:
         """The images (D, N, C, H, W) in the form that the networks are trained on."""
@@ -177,6 +191,18 @@ class Inputs:
         )
 
 
+class Looks(nn.Module):
+    """Images (1, B, C, H, W) to the windows (1, B, S, n, n, C) that would lie in memory if they fitted."""
+
+    def __init__(self, foveate: Foveate, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.foveate, self.dtype = foveate, dtype
+
+    @torch.no_grad()
+    def forward(self, images: Tensor, *_: Tensor) -> Tensor:
+        return self.foveate(images[0]).movedim(2, -1)[None].to(self.dtype)
+
+
 class Alone(nn.Module):
     """One network in the form of a stack of one: inputs (1, B, …) to logits (1, B, K).
 
@@ -209,13 +235,9 @@ def changes_images(config: ResolvedRun) -> bool:
     return training.flips or training.crops > 0 or turned or cropped or (whole and training.detail < 1)
 
 
-def require_no_augmentation(config: ResolvedRun) -> None:
-    """An error where a run augments what does not lie in memory."""
-    if config.training.augments:
-        raise MemoryError(
-            "training.visible, detail, jitter, flips, crops, rotation and stretch need the images in memory, "
-            "and they do not fit: use fewer images, or a device with more memory"
-        )
+def trains_alone(config: ResolvedRun) -> bool:
+    """Whether a run cannot be stacked with others: its images change, or it ends by itself."""
+    return changes_images(config) or config.training.patience is not None
 
 
 def widened(foveate: Foveate, margin: int) -> Foveate:
@@ -234,9 +256,19 @@ def filled_up(parts: Sequence[Tensor]) -> Tensor:
     return joined
 
 
+def fits_in_memory(needed: int) -> bool:
+    """Whether so many bytes of images may lie in main memory."""
+    return needed <= MEMORY_SHARE * free_memory(torch.device("cpu"))
+
+
 def free_memory(device: torch.device) -> int:
+    """Bytes; of main memory also those that hold copies of files, which the system gives back."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
+    if (told := Path("/proc/meminfo")).exists():
+        for line in told.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
     if "SC_AVPHYS_PAGES" not in os.sysconf_names:  # not every system says; half of all is a fair guess
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -27,6 +27,7 @@ class Trainer:
     smoothing  the share of the target that is spread over all classes, of all runs or one for each
     average    the decay, per step, of a moving average of all that the model holds, likewise; 0 for none
     corrected  the average leaves out the first weights, as Adam does with its moments, likewise
+    class_weights   (R, K): how much the images of each class count in each run's loss; None: all the same
     slow, share     weights that learn at this share of the rate, such as pretrained ones
     augmentations   what is done to a batch before, one after the other, see `augment`
 
@@ -46,6 +47,7 @@ class Trainer:
         smoothing: float | Sequence[float] = 0.0,
         average: float | Sequence[float] = 0.0,
         corrected: bool | Sequence[bool] = False,
+        class_weights: Tensor | None = None,
         augmentations: Sequence[nn.Module] = (),
         slow: Sequence[nn.Parameter] = (),
         share: float = 1.0,
@@ -61,6 +63,7 @@ class Trainer:
             torch.tensor(value, device=self.device).expand(len(data_of))
             for value in (smoothing, average, corrected)
         )  # (R,)
+        self.class_weights = None if class_weights is None else class_weights.to(self.device)  # (R, K)
         self.corrects = bool((self.corrected & (self.decay > 0)).any())  # asked once: a graph cannot ask
         self.averaged = {
             name: value.clone()
@@ -178,7 +181,10 @@ class Trainer:
         logits = self._logits(inputs)
         surprises = -logits.float().log_softmax(2)  # (R, B, K)
         right = surprises.gather(2, labels[..., None])[..., 0]  # (R, B)
-        return right.lerp(surprises.mean(2), self.smoothing[:, None]).mean(1)  # (R,)
+        losses = right.lerp(surprises.mean(2), self.smoothing[:, None])  # (R, B)
+        if self.class_weights is not None:
+            losses = losses * self.class_weights.gather(1, labels)
+        return losses.mean(1)  # (R,)
 
     def _logits(self, inputs: Tensor) -> Tensor:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
@@ -282,6 +288,13 @@ def shuffled(count: int, batch: int, seed: int, epoch: int, images: int | None =
     rounds = [torch.randperm(count, generator=generator) for _ in range(-(-wanted // count))]
     steps = wanted // batch
     return torch.cat(rounds)[: steps * batch].view(steps, batch)
+
+
+def balancing(labels: Tensor, classes: int) -> Tensor:
+    """What each class weighs (K,) for all to count the same, 1 on average over the images of these labels."""
+    counts = labels.bincount(minlength=classes)
+    present = counts > 0
+    return torch.where(present, len(labels) / (present.sum() * counts.clamp_min(1)), 0.0).float()
 
 
 def mix(seed: int, epoch: int) -> int:

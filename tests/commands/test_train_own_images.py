@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -104,6 +105,47 @@ def test_candidates_are_trained_compared_reported_and_one_is_kept(
     assert "testing" not in said
     assert (winner / "result.json").stat().st_mtime_ns == before[1]
     assert (folder / "report.html").read_text(encoding="utf-8") == page
+
+
+def test_unbalanced_classes_are_weighted_and_told_in_both_measures(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photos(here / "photos", count=30)
+    for index in range(22):
+        (here / "photos" / "blue" / f"{index}.png").unlink()
+    words = (
+        "train",
+        "--data",
+        "photos",
+        *QUICK,
+        "--training.epochs",
+        1,
+        "--sizes",
+        1,
+        "--network.name",
+        "cnn",
+    )
+    assert run(*words) == 0
+    said = capsys.readouterr().out
+    assert "note: 30 images of red, but 8 of blue" in said
+    assert "balanced accuracy, the mean over the classes (in brackets: of all images)" in said
+    (own,) = re.findall(r"size 1 \(own\) +([\d.]+) % \(([\d.]+)\)", said)
+    assert re.search(r"The plain CNN has \d+ % balanced accuracy over", said)
+    folder = only("photos-*")
+    (trial,) = json.loads((folder / "report.json").read_text())["candidates"].values()
+    entry = next(one for one in trial["test"] if one["group"] == "size")
+    assert own == (f"{entry['balanced']:.1f}", f"{entry['accuracy']:.1f}")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert f"{entry['balanced']:.1f} ± {entry['margin']:.1f} ({entry['accuracy']:.1f})" in page
+    assert RunConfig.from_toml(folder / "config.toml").training.class_weights == "balanced"
+    assert run("evaluate", folder, "--sizes", 1, "--out", "again.json") == 0
+    found = json.loads((here / "again.json").read_text())["evaluation"]["sizes"][0]
+    assert found["balanced"] == pytest.approx(sum(found["per_class"]) / 2)
+    assert re.search(rf"accuracy +balanced .*\n.* {found['balanced']:.2f} %", capsys.readouterr().out)
+
+    shutil.rmtree(here / "runs")
+    assert run(*words, "--training.class-weights", "none") == 0
+    assert RunConfig.from_toml(only("photos-*") / "config.toml").training.class_weights == "none"
 
 
 def test_a_budget_becomes_epochs_once_and_a_stopped_command_resumes(

@@ -110,6 +110,24 @@ class Sources:
         means = {name: fmean(one[name] for one in found) for name in found[0]}
         return {**means, "mean": fmean(means.values())}
 
+    def unbalanced(self, folder: str, method: str, weights: str) -> float:
+        """Balanced accuracy of benchmarks/unbalanced.py, the mean over sizes and seeds."""
+        return fmean(
+            entry["balanced"]
+            for one in self._file("benchmarks/results/unbalanced.jsonl")
+            if (one["folder"], one["method"], one["weights"]) == (folder, method, weights)
+            for entry in one["sizes"].values()
+        )
+
+    def patience(self, method: str, patience: str, what: str = "accuracy") -> float:
+        """Accuracy of benchmarks/patience.py, the mean over sizes and seeds, or the epochs that it took."""
+        found = [
+            one
+            for one in self._file("benchmarks/results/patience.jsonl")
+            if (one["method"], one["patience"]) == (method, patience)
+        ]
+        return fmean(fmean(one["accuracy"].values()) if what == "accuracy" else one[what] for one in found)
+
 
 def _option(config: Mapping[str, Any], name: str) -> Any:
     """An option of a configuration, whichever section has it; `training_seed` where two have one."""

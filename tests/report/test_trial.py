@@ -1,10 +1,13 @@
 """What is measured of a candidate, on answers whose truth is known."""
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 
 from scalechannels import ScaleGrid, fovlse
 from scalechannels.network import Explanation
+from scalechannels.report import trial
 from scalechannels.report.conditions import Condition
 from scalechannels.report.trial import MOST_TESTED, answered, summary, thinned
 
@@ -47,3 +50,24 @@ def test_answers_come_in_the_order_of_the_pictures() -> None:
 def test_very_many_images_are_thinned_out_evenly() -> None:
     assert thinned(7) == list(range(7))
     assert thinned(MOST_TESTED + 1) == list(range(0, MOST_TESTED + 1, 2))
+
+
+def test_pictures_may_be_made_one_by_one_and_few_of_them_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = fovlse(ScaleGrid.of(0.5, 1, 2)).eval()
+    sides = [30, 40, 50, 60, 30, 40, 50, 60, 30, 70] * 2
+    pictures = [torch.rand(1, side, 30) for side in sides]
+    expected = answered(network, pictures, "cpu")
+    asked, explain = [], network.explain
+    monkeypatch.setattr(network, "explain", lambda images: asked.append(images.numel()) or explain(images))
+    monkeypatch.setattr(trial, "HELD", 4000)
+    made = []
+
+    def one_by_one() -> Iterator[torch.Tensor]:
+        for picture in pictures:
+            assert sum(one.numel() for one in made) - sum(asked) <= 4000
+            made.append(picture)
+            yield picture
+
+    found = answered(network, one_by_one(), "cpu")
+    assert torch.allclose(found.logits, expected.logits, atol=1e-5)
+    assert len(asked) > 5

@@ -4,12 +4,12 @@ import dataclasses
 
 import pytest
 import torch
-from helpers.tiny_runs import tiny, trained
+from helpers.tiny_runs import tiny, trained, weights
 
 import scalechannels
 from scalechannels.training import datasets, inputs
 from scalechannels.training.config import DataConfig, NetworkConfig, ResolvedRun, RunConfig, TrainingConfig
-from scalechannels.training.inputs import changes_images, require_no_augmentation
+from scalechannels.training.inputs import changes_images
 from scalechannels.training.trainer import Trainer
 
 
@@ -20,8 +20,6 @@ def run(data: str, **training) -> ResolvedRun:
 @pytest.mark.parametrize("option", [{"flips": True}, {"crops": 1}, {"visible": 0.5}, {"rotation": 9.0}])
 def test_images_of_cifar_are_changed_before_windows_are_made(option) -> None:
     assert changes_images(run("cifar10", **option))
-    with pytest.raises(MemoryError, match="flips, crops, rotation and stretch need the images in memory"):
-        require_no_augmentation(run("cifar10", **option))
 
 
 @pytest.mark.parametrize("option", [{"flips": True}, {"crops": 1}, {"visible": 0.5}, {"detail": 0.5}])
@@ -36,7 +34,6 @@ def test_others_keep_windows_in_memory() -> None:
     assert not changes_images(run("mnist", visible=0.5))
     for data in ("strokes", "mnist", "cifar10"):
         assert not changes_images(run(data, detail=0.5))
-    require_no_augmentation(run("cifar10"))
 
 
 def test_sizes_are_drawn_again_in_every_epoch(tmp_path, monkeypatch) -> None:
@@ -57,8 +54,6 @@ def test_sizes_are_drawn_again_in_every_epoch(tmp_path, monkeypatch) -> None:
     again = datasets.open_data(config.data).training(draw=0)
     torch.testing.assert_close(seen[0].flatten(), again.images.flatten())
     assert torch.equal(fresh.labels, again.labels)
-    with pytest.raises(MemoryError, match=r"data\.redraw is for images that lie in memory"):
-        trained(config, tmp_path / "streamed", stream=True)
     with pytest.raises(ValueError, match=r"data\.redraw needs two or more data\.sizes; got 1"):
         dataclasses.replace(config.data, sizes=(1.0,))
 
@@ -99,3 +94,19 @@ def test_windows_that_are_drawn_again_take_the_place_of_the_first(together, tmp_
     windows = scalechannels.load(run.folder).foveate(fresh.images)  # (N, S, 1, n, n)
     assert len(seen) == 2
     torch.testing.assert_close(seen[1].flatten(), windows.flatten())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"visible": 0.5, "jitter": 1}, {"detail": 0.5}, {"flips": True, "crops": 2, "visible": 0.5}],
+)
+def test_windows_that_do_not_fit_are_made_in_every_step(options, tmp_path, monkeypatch) -> None:
+    """From images in memory or from streamed ones, with every augmentation: the same network."""
+    config = tiny("fovlse", samples=40, epochs=1, **options)
+    resident = weights(trained(config, tmp_path / "resident"))
+    streamed = weights(trained(config, tmp_path / "streamed", stream=True))
+    monkeypatch.setattr(inputs, "free_memory", lambda device: 0)
+    small = weights(trained(config, tmp_path / "small"))
+    for name, value in resident.items():
+        torch.testing.assert_close(small[name], value, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(streamed[name], value, atol=1e-5, rtol=1e-4)

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from scalechannels.training.trainer import Trainer, mix, shuffled
+from scalechannels.training.trainer import Trainer, balancing, mix, shuffled
 
 
 class Linear(nn.Module):
@@ -54,6 +54,25 @@ def test_an_epoch_is_adam_on_the_mean_loss_of_each_batch() -> None:
         (mean,) = found.epoch(orders([7], epoch), rate)
         assert mean == pytest.approx(sum(losses) / len(losses), rel=1e-5)
         torch.testing.assert_close(found.model.weight[0], weight, rtol=1e-5, atol=1e-6)
+
+
+def test_balanced_classes_count_the_same_in_the_loss() -> None:
+    """Nine images of one class and three of another; a class without images weighs nothing."""
+    labels = torch.tensor([0] * 9 + [1] * 3)
+    weights = balancing(labels, 3)
+    assert weights.tolist() == pytest.approx([12 / 18, 12 / 6, 0])
+    assert float(weights[labels].mean()) == pytest.approx(1)  # the rate stays what it was
+    inputs, labels = data()
+    weights = torch.tensor([[0.5, 2.0], [1.0, 1.0]])
+    both = trainer(runs=2, class_weights=weights, smoothing=[0.1, 0.1])
+    found = both._objective(inputs[[0, 0], :12], labels[[0, 0], :12])
+    each = F.cross_entropy(
+        inputs[0, :12] @ Linear(2).weight[0], labels[0, :12], reduction="none", label_smoothing=0.1
+    )
+    assert found[0].item() == pytest.approx((each * weights[0][labels[0, :12]]).mean().item(), rel=1e-5)
+    plain = trainer(runs=2, smoothing=[0.1, 0.1])._objective(inputs[[0, 0], :12], labels[[0, 0], :12])
+    assert found[1].item() == pytest.approx(plain[1].item(), rel=1e-6)  # runs beside it keep their own
+    assert found[0].item() != pytest.approx(plain[0].item(), rel=1e-3)
 
 
 def test_slow_weights_learn_at_their_share_of_the_rate() -> None:

@@ -1,8 +1,9 @@
 """training.flips and training.crops, and training.visible of whole images: images seen through an index map.
 
-Each image of a step becomes a canvas that is large enough for the widest window. Where a canvas pixel lies
-decides which pixel of the image it shows, along the rows and along the columns by themselves, so that all of
-it is one gather. Canvas and image have the same centre; beyond the image the canvas continues it.
+Each image of a step becomes a canvas that is large enough for the widest window; where an image's border goes
+on for ever, one that holds the shifted image is enough, as the canvas has the same border. Where a canvas
+pixel lies decides which pixel of the image it shows, along the rows and along the columns by themselves, so
+that all of it is one gather. Canvas and image have the same centre; beyond the image the canvas continues it.
 
 Law: a network sees in the canvas what it would see in the image that was shifted and flipped and then cropped
 to its visible part; without any of these, in the image itself. Limits: what lies outside an image is its
@@ -80,7 +81,10 @@ class FlipsAndCrops(nn.Module):
 
     def _seen(self, size: int, share: Tensor | None, count: int, device: torch.device) -> Tensor:
         """For each image the pixels (count, canvas) that its canvas shows along an axis of `size` pixels."""
-        canvas = canvas_side(size, self.needed)
+        needed = self.needed
+        if self.outside == "border":  # beyond these all pixels are alike, and windows repeat the last one
+            needed = min(needed, size + 2 * self.crops)
+        canvas = canvas_side(size, needed)
         place = torch.arange(canvas, device=device).expand(count, -1) - (canvas - size) // 2
         if share is not None:
             side = share * size if self.frames is None else share  # of what is shown; ∞: all

@@ -4,7 +4,7 @@ images        crops where objects fill their images or do not stand out, else fr
 object size   of crops the median of their longer sides, in frames that of what stands out
 window        28 pixels, the paper's, for objects of less than 48; else 56
 reduction     none below 112 pixels (four times the pixels of the window that sees the whole object at 56);
-              above, the whole factor that leaves 112 to 224, and more where memory would not suffice
+              above, the whole factor that leaves 112 to 224
 channels      for objects from 1/4 to 4 times their size, or for the range or pixel sizes that are given, and
               two more below and above; the training size is one of them
 parts         a fifth of each class to choose by and a fifth to report on, or as the folders say
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from scalechannels.data.sizes import OWN_SIZES
 from scalechannels.scales import ScaleGrid
-from scalechannels.training.config.data import FIELD, DataConfig
+from scalechannels.training.config.data import DataConfig
 from scalechannels.training.config.network import NetworkConfig
 from scalechannels.training.config.training import TrainingConfig
 
@@ -32,8 +32,6 @@ VALIDATION = TEST = 0.2
 STEPS = 600
 MOST_EPOCHS = 100
 SMALLEST_OBJECT = 8  # pixels
-MEMORY = 2**30
-"""Bytes that the training images may take, and those of a test size."""
 
 
 def open_folder(data: DataConfig, decode: bool = True) -> ImageFolder:
@@ -84,7 +82,7 @@ def chosen_from_images(
     object_size = data.object_size or (side if kind == "crops" else seen.extent * side)
     window = network.window or (28 if object_size < 48 else 56)
     sized_backbone(window, 1, 2)  # a window that is too small is an error before any work
-    reduce = data.reduce or _reduction(object_size, images, max(1.0, *data.sizes))
+    reduce = data.reduce or max(1, int(object_size // 112))
     left = min(object_size, side) / reduce  # an image shows no more of an object than it has pixels
     if left < SMALLEST_OBJECT:
         shrunk = f", shrunk by {reduce}," if reduce > 1 else ""
@@ -136,16 +134,6 @@ def factors(data: DataConfig) -> tuple[float, float]:
         return OWN_SIZES[0], OWN_SIZES[-1]
     # A pixel that measures less makes the object larger.
     return data.pixel_size / max(data.deploy_pixel_sizes), data.pixel_size / min(data.deploy_pixel_sizes)
-
-
-def _reduction(object_size: float, images: ImageFolder, largest: float) -> int:
-    """The smallest factor that leaves an object fewer than 224 pixels and all images within the memory.
-
-    largest   how many times its size an image is trained on at most
-    """
-    side = min(largest * max(max(size) for size in images.sizes), FIELD * object_size)
-    needed = len(images) * (1 if images.grey else 3) * 4 * side**2
-    return max(1, int(object_size // 112), math.ceil(math.sqrt(needed / MEMORY)))
 
 
 def _grid(data: DataConfig, network: NetworkConfig, object_pixels: float, window: int) -> ScaleGrid:

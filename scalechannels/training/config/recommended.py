@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 from scalechannels.training.config.run import RunConfig
 
 Section = TypeVar("Section")
-CHANGES = ("visible", "detail")
 ALL = 50_000
 """Training images of MNIST."""
 LONGEST = 0.999
@@ -27,11 +26,8 @@ SHARE = 10
 """The average spans one step in so many, at most: else it would hold weights from the beginning."""
 
 
-def recommended(config: RunConfig, augment: bool = True) -> RunConfig:
-    """The run with the recommended recipe in place of what is open; nothing that was said is changed.
-
-    augment   False: without what changes the images at random, which streamed ones cannot be
-    """
+def recommended(config: RunConfig) -> RunConfig:
+    """The run with the recommended recipe in place of what is open; nothing that was said is changed."""
     network, data, about = config.network, config.data, config.data.about
     photographs = about.backbone == "cifar10"
     foveated = network.name != "cnn" and network.look == "centre"
@@ -46,9 +42,7 @@ def recommended(config: RunConfig, augment: bool = True) -> RunConfig:
     return replace(
         config,
         network=_filled(network, antialias=True) if photographs and foveated else network,
-        training=_filled(
-            config.training, **{k: v for k, v in training.items() if augment or k not in CHANGES}
-        ),
+        training=_filled(config.training, **training),
     )
 
 

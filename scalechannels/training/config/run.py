@@ -92,6 +92,7 @@ class RunConfig:
                 average_corrected=bool(training.average),
                 visible=1.0,
                 detail=1.0,
+                class_weights="none",
             ),
         )
 
@@ -183,6 +184,15 @@ class RunConfig:
             "training.pretrained_share needs --network.backbone efficientnet-lite0, which has such weights",
         )
         refuse(
+            training.patience is not None and not about.of_user,
+            f"training.patience works only with your own images; got {data.name}",
+        )
+        refuse(
+            training.patience is not None and data.checksum is not None and data.test is None,
+            "training.patience needs validation images beside those of the test, and this run of an earlier "
+            "version has none; start a new one without its config file",
+        )
+        refuse(
             network.average_scales and len(data.sizes) > 1,
             "network.average_scales is for a network that is trained on one size",
         )
@@ -200,7 +210,8 @@ class RunConfig:
         """What runs have in common that can be trained as one.
 
         Beside the training images and the seed these may differ: a pool without weights, how the windows are
-        sampled, the first weights, the targets, the averaging, what is done to the windows, and the testing.
+        sampled, the first weights, the targets and what each class weighs, the averaging, what is done to the
+        windows, and the testing.
         """
         pooled = not (self.network.name in ("fovconc", "swmax", "cnn") or self.network.is_module)
         name: NetworkName = "fovavg" if pooled else self.network.name
@@ -220,6 +231,7 @@ class RunConfig:
                 visible=1.0,
                 detail=1.0,
                 jitter=0,
+                class_weights="none",
             ),
         )
 

@@ -23,6 +23,7 @@ from scalechannels.training.config.options import (
 )
 
 Precision = Literal["float32", "bfloat16"]
+ClassWeights = Literal["none", "balanced"]
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,12 @@ class TrainingConfig:
     """A backbone with weights from ImageNet: all its layers but the last learn at this share of the rate."""
     images: Many | None = None
     """Images in an epoch. Default: all. If there are fewer than this, they are repeated."""
+    class_weights: ClassWeights | None = field(default=None, metadata={"unnamed": "none"})
+    """balanced: in the loss every class counts the same, however few images it has. Default: none; balanced
+    for your own images if a class has three times as many as another."""
+    patience: Count | None = None
+    """Your own images: stop after so many epochs without a smaller loss on the validation images, and keep
+    the best epoch. Default: off."""
 
     def __post_init__(self) -> None:
         require_values("training", self)
@@ -105,6 +112,7 @@ class ResolvedTraining(TrainingConfig):
     average_corrected: bool = field(default=False, metadata={"unnamed": False})
     visible: Share = field(default=1.0, metadata={"unnamed": 1.0})
     detail: Detail = field(default=1.0, metadata={"unnamed": 1.0})
+    class_weights: ClassWeights = field(default="none", metadata={"unnamed": "none"})
 
     @property
     def augments(self) -> bool:

@@ -294,8 +294,3 @@ def test_cifar_is_blurred_where_its_windows_are_made(training, cifar, tmp_path, 
     expected = Detail([trainer.model.network.foveate], [0.5], smooth=False)
     assert torch.equal(blur.matrices, expected.matrices)
     assert inputs.ndim == (5 if training else 6)
-
-
-def test_streams_are_refused(tmp_path) -> None:
-    with pytest.raises(MemoryError, match=r"training.*detail"):
-        trained(tiny("fovlse", detail=0.5), tmp_path, stream=True)

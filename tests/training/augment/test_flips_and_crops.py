@@ -72,6 +72,25 @@ def test_the_canvas_is_no_larger_than_the_widest_window_needs(sampling, side) ->
     ]
 
 
+@pytest.mark.parametrize("sampling", SAMPLING, ids=str)
+@pytest.mark.parametrize("kept", [1.0, 0.5])
+def test_a_border_needs_a_canvas_for_the_shifted_image_alone(sampling, kept, shares, monkeypatch) -> None:
+    """Wider windows see the last pixel again and again: as in a canvas that holds all of them."""
+    foveate, shown = foveated("border", **sampling), images()
+    shares(kept)
+    augment = FlipsAndCrops(foveate, outside="border", flips=True, crops=3, visible=0.5)
+    wide = FlipsAndCrops(foveate, outside="border", flips=True, crops=3, visible=0.5)
+    monkeypatch.setattr(augmenting, "canvas_side", lambda size, _: canvas_side(size, wide.needed))
+    torch.manual_seed(0)
+    large = wide(shown)
+    monkeypatch.undo()
+    shares(kept)
+    torch.manual_seed(0)
+    small = augment(shown)
+    assert (small.shape[-1], large.shape[-1] > 60) == (38, True)
+    torch.testing.assert_close(foveate(small[0]), foveate(large[0]), rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("outside", ["border", "reflect"])
 @pytest.mark.parametrize("sampling", SAMPLING, ids=str)
 @pytest.mark.parametrize("kept", [30, 16, 4, 2])
@@ -287,9 +306,10 @@ def test_digits_are_augmented_for_every_network(name, tmp_path, monkeypatch) -> 
     assert any(not torch.equal(value, plain[key]) for key, value in weights(done).items())
 
 
-def test_streams_are_refused(cifar, tmp_path) -> None:
-    with pytest.raises(MemoryError, match="flips, crops, rotation and stretch need the images in memory"):
-        trained(run(flips=True), tmp_path, stream=True)
+def test_streamed_images_are_changed_as_resident_ones_are(cifar, tmp_path) -> None:
+    resident = weights(trained(run(flips=True, crops=2), tmp_path / "resident"))
+    for name, value in weights(trained(run(flips=True, crops=2), tmp_path, stream=True)).items():
+        torch.testing.assert_close(value, resident[name], atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import torch
 from helpers.own_folder import chosen, write
 
 from scalechannels import ScaleGrid
+from scalechannels.training import inputs
 from scalechannels.training.build import build_network
 from scalechannels.training.config import (
     DataConfig,
@@ -36,11 +37,10 @@ def test_small_grey_images_get_the_papers_network(tmp_path: Path) -> None:
     assert config.resolve("cuda") == config  # nothing is open any more
 
 
-def test_too_many_pixels_are_reduced_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_are_not_reduced_for_want_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, [(100, 100)] * 3)
+    monkeypatch.setattr(inputs, "free_memory", lambda device: 0)
     assert chosen(tmp_path).data.reduce == 1
-    monkeypatch.setattr(own_images, "MEMORY", 6 * 4 * 50**2)
-    assert chosen(tmp_path).data.reduce == 2
 
 
 def test_options_win_over_what_would_be_chosen(tmp_path: Path) -> None:

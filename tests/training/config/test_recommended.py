@@ -47,13 +47,6 @@ def test_what_was_said_stays() -> None:
     assert filled_in(DataConfig("cifar10"), NetworkConfig(antialias=False), **said)["antialias"] is False
 
 
-def test_streamed_images_are_not_changed() -> None:
-    for data in ("mnist", "cifar10"):
-        streamed = recommended(RunConfig(DataConfig(data)), augment=False).resolve()  # type: ignore[arg-type]
-        assert not streamed.training.augments
-    assert recommended(RunConfig(DataConfig("mnist")), augment=False).training.smoothing == 0.1
-
-
 def test_without_it_a_run_has_the_papers_recipe_and_its_old_name() -> None:
     said = TrainingConfig(smoothing=0.0, average=0.0, visible=1.0, detail=1.0)
     explicit = RunConfig(DataConfig("mnist"), NetworkConfig(antialias=False), said)

@@ -219,6 +219,22 @@ def test_averages_are_corrected_but_in_runs_of_earlier_versions() -> None:
         run(average_corrected=True)
 
 
+def test_class_weights_name_a_run_only_where_they_are_used() -> None:
+    plain, said, balanced = (
+        run(average=0.9, average_corrected=False, class_weights=weights).resolve()
+        for weights in (None, "none", "balanced")
+    )
+    assert plain.name == said.name == "fovavg-mnist-tr1-seed0-091a8a36" != balanced.name
+    assert balanced.shape == plain.shape  # they train as one
+    written = plain.as_dict()
+    del written["training"]["class_weights"]
+    assert ResolvedRun.from_dict(written) == plain  # a run of an earlier version
+    with pytest.raises(
+        ValueError, match=r"training\.class_weights must be one of none, balanced; got 'rare'"
+    ):
+        run(class_weights="rare")
+
+
 def test_every_network_loses_detail_on_any_data() -> None:
     for data in ("strokes", "mnist", "cifar10"):
         for name in ("fovavg", "fovmax", "fovlse", "fovconc"):

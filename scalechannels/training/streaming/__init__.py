@@ -1,7 +1,12 @@
-"""Images that do not fit on the device: they stay in main memory, and workers bring them batch by batch."""
+"""Images that do not fit on the device: they stay in main memory or on disk, and workers bring batches.
+
+A step then does to them what it would do to resident ones: windows are made and changed on the device.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +16,9 @@ from torch.utils.data import DataLoader, Dataset
 
 from scalechannels.training.trainer import Trainer
 
-WORKERS = 2
+WORKERS = max(2, min(8, os.cpu_count() or 2))
+CONTEXT = "fork" if sys.platform == "linux" else None
+"""How workers are started, where not as the system does it: forked ones share memory with each other."""
 
 
 class StreamTrainer(Trainer):
@@ -31,7 +38,11 @@ class StreamTrainer(Trainer):
             batch_sampler=order[0].tolist(),
             num_workers=WORKERS,
             pin_memory=self.on_gpu,
+            multiprocessing_context=CONTEXT,
             generator=torch.Generator(),  # its own: the workers' seed must not take a number from the dropout
         )
-        for batch in loader:
-            yield tuple(part.to(self.device, non_blocking=True)[None] for part in batch)
+        for chosen, batch in zip(order.to(self.device).unbind(1), loader, strict=True):
+            inputs, labels = (part.to(self.device, non_blocking=True)[None] for part in batch)
+            for augmentation in self.augmentations:
+                inputs = augmentation(inputs, self.data_of, chosen)
+            yield inputs, labels
