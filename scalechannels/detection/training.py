@@ -58,9 +58,16 @@ COARSE = ScaleGrid(0.5, 2, ratio=2.0)
 
 
 def digits_of_one_size(
-    data: Data = "both", root: Path | None = None, count: int = 50_000, fonts: Sequence[Path] = ()
+    data: Data = "both",
+    root: Path | None = None,
+    count: int = 50_000,
+    fonts: Sequence[Path] = (),
+    printed: int = 20_000,
 ) -> Digits:
-    """Digits of size 1 from the training splits, and printed ones where there are fonts."""
+    """Digits of size 1 from the training splits.
+
+    fonts     their ten digits each are there too, repeated until they are about `printed`
+    """
     require_one_of(Data, data=data)
     images, labels = [], []
     if data != "mnist":
@@ -73,10 +80,10 @@ def digits_of_one_size(
         images.append(large_scale(mnist.train_images[:first], 1.0, BOX))
         labels.append(mnist.train_labels[:first])
     if fonts:
-        printed = Printed.of(fonts)
-        again = max(1, min(count, 20_000) // len(printed.labels))
-        images.append(printed.render(1.0, BOX).repeat(again, 1, 1, 1))
-        labels.append(printed.labels.repeat(again))
+        drawn_by = Printed.of(fonts)
+        again = max(1, printed // len(drawn_by.labels))
+        images.append(drawn_by.render(1.0, BOX).repeat(again, 1, 1, 1))
+        labels.append(drawn_by.labels.repeat(again))
     return Digits(as_shown(torch.cat(images)[:, 0]), torch.cat(labels))
 
 
@@ -165,13 +172,16 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=3e-3)
     parser.add_argument("--root", type=Path, help="folder of MNIST")
     parser.add_argument("--fonts", type=Path, help="folder of fonts, whose digits are learnt too")
+    parser.add_argument("--printed", type=int, default=20_000, help="digits of these fonts, with repetition")
     parser.add_argument("--photographs", type=Path, help="folder of pictures without digits")
     parser.add_argument("--start", help="folder of the network to begin with")
     parser.add_argument("--state", type=Path, help="file to resume from")
     chosen = vars(parser.parse_args())
     folder, fonts = chosen.pop("out"), chosen.pop("fonts")
     files = sorted(fonts.iterdir()) if fonts else []
-    digits = digits_of_one_size(chosen.pop("data"), chosen.pop("root"), fonts=files)
+    digits = digits_of_one_size(
+        chosen.pop("data"), chosen.pop("root"), fonts=files, printed=chosen.pop("printed")
+    )
     if chosen["photographs"] is not None:
         chosen["photographs"] = Photographs.of(chosen["photographs"])
     if chosen["start"] is not None:
