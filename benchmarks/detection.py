@@ -1,6 +1,7 @@
 """What makes a detector of digits find sizes that it never saw: one thing changed at a time.
 
-    python -m benchmarks.detection [--scenes 24] [--seeds 3] [--split test] [--networks FOLDER] [--out FILE]
+    python -m benchmarks.detection [--scenes 24] [--seeds 3] [--split test] [--rows shipped …]
+        [--photographs FOLDER] [--networks FOLDER] [--out FILE]
 
 Every network has the same layers and learns from the same digits of size 1, in as many steps on as many
 canvases. Rows:
@@ -14,6 +15,8 @@ interest              the first network, at points of interest only
 swmax                 trained on whole images with one digit or none, by the maximum over space and scale.
                       Nothing told it where in its window a digit is, so its boxes are first fitted to two
                       validation scenes: one shift and one factor
+shipped               the network that comes with the package: the first one, which then saw photographs and
+                      printed digits too
 
 `benchmarks.detection_established` adds one that people use, `benchmarks.detection_table` makes the table.
 Networks that the folder has are not trained again, and scenes that the file has are not looked at again.
@@ -24,6 +27,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +59,7 @@ ROWS = {  # the network, and the scales at which it is slid
     "one scale, octaves": ("pyramid", OCTAVES),
     "swmax": ("swmax", GRID),
 }
+SHIPPED = "shipped"
 
 
 class Fitted(Detector):
@@ -108,11 +113,19 @@ def method(find: Any) -> Method:
     return found
 
 
-def methods(folder: Path, seed: int, steps: int) -> tuple[dict[str, Method], dict[str, Any]]:
-    """The rows of one seed, and how their networks were trained."""
+def methods(
+    folder: Path, seed: int, steps: int, wanted: Sequence[str]
+) -> tuple[dict[str, Method], dict[str, Any]]:
+    """The rows of one seed, and how their networks were trained; there is one shipped network, seed 0."""
     rows: dict[str, Method] = {}
     about: dict[str, Any] = {}
+    if SHIPPED in wanted and seed == 0:
+        detector = Detector.from_pretrained("digit-detector")
+        rows[SHIPPED] = method(Detector(detector.network, threshold=TAIL))
+        about[SHIPPED] = {"shipped": scalechannels.__version__}
     for row, (kind, grid) in ROWS.items():
+        if row not in wanted:
+            continue
         trained, about[row] = network(folder, kind, seed, steps)
         slid = ScaleChannelNetwork(trained.backbone, grid, MaxOverScales()).eval()
         detector = Fitted(slid, background=CLASSES, threshold=TAIL)
@@ -132,12 +145,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--split", choices=("test", "validation"), default="test")
     parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--rows", nargs="+", choices=(*ROWS, SHIPPED), default=[*ROWS, SHIPPED])
+    parser.add_argument("--photographs", type=Path, help="their folder, for a third background")
     parser.add_argument("--networks", type=Path, default=Path("runs/detection"))
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/detection.jsonl"))
     chosen = parser.parse_args()
     for seed in range(chosen.seeds):
-        rows, about = methods(chosen.networks, seed, chosen.steps)
-        look(rows, about, chosen.split, chosen.scenes, chosen.out, seed)
+        rows, about = methods(chosen.networks, seed, chosen.steps, chosen.rows)
+        look(rows, about, chosen.split, chosen.scenes, chosen.out, seed, chosen.photographs)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
 """What the detection benchmarks share: scenes of digits of many sizes, and a file of what was found there.
 
 Scenes of 1024 x 1024 with 10 to 20 MNIST digits of sizes 1/2 to 4 (log-uniform), on plain and noisy
-background; the digits are those of MNIST's test set, or for validation the last 10,000 for training. A line
-of the file is one network in one scene: its row of the table, seed, split, background, scene, seconds, how it
-was trained, and `found`, a list of [x0, y0, x1, y1, class, score] in pixel-centre coordinates.
+background, and before photographs of the same split (see `benchmarks.collecting`), darkened so that white is
+darker than ink; the digits are those of MNIST's test set, or for validation the last 10,000 for training. A
+line of the file is one network in one scene: its row of the table, seed, split, background, scene, seconds,
+how it was trained, and `found`, a list of [x0, y0, x1, y1, class, score] in pixel-centre coordinates.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -16,15 +18,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from benchmarks.collecting import collected
 from scalechannels.data.anywhere import Pictures
+from scalechannels.data.frames import reduced
+from scalechannels.data.pictures import read_image
 from scalechannels.data.scenes import Scene, scene
 from scalechannels.data.sources import load_mnist
+from scalechannels.detection.photographs import stretched
 from scalechannels.training.runs import environment
 
 SIDE, SIZES = 1024, (0.5, 4.0)
 BACKGROUNDS = ("plain", "noisy")
+PICTURED = "photographs"
+"""A third background, where the photographs have been collected."""
 FIRST = {"test": 5000, "validation": 1000}
 """The seeds of the scenes."""
 TAIL = 0.02
@@ -46,25 +55,55 @@ def objects(split: str) -> Pictures:
 
 
 @cache  # networks of several seeds look into the same ones
-def made(split: str, background: Any, count: int) -> tuple[tuple[int, Scene], ...]:
-    """The scenes of a background, each with its seed."""
+def made(
+    split: Any, background: Any, count: int, drawn: Any = None, photographs: Path | None = None
+) -> tuple[tuple[int, Scene], ...]:
+    """The scenes of a background, each with its seed; of MNIST's digits where none are given.
 
-    def one(number: int) -> Scene:
+    Boxes and classes of a scene are the same on every background. Without the folder of photographs, those of
+    scenes before them are on plain background.
+    """
+    pictures: list[Path] = []
+    if background == PICTURED:
+        background = "plain"
+        pictures = collected("photographs", photographs, split) if photographs else []
+
+    def one(number: int, seed: int) -> Scene:
         return scene(
             10 + number % 11,
-            FIRST[split] + number,
+            seed,
             height=SIDE,
             width=SIDE,
             sizes=SIZES,
-            background=background,
-            objects=objects(split),
+            background=backdrop(pictures[number % len(pictures)], seed) if pictures else background,
+            objects=objects(split) if drawn is None else drawn,
         )
 
-    return tuple((FIRST[split] + number, one(number)) for number in range(count))
+    return tuple((FIRST[split] + number, one(number, FIRST[split] + number)) for number in range(count))
+
+
+def backdrop(path: Path, seed: int) -> Tensor:
+    """A square of a photograph, made as small as fits, at full contrast; small ones are enlarged first."""
+    picture = read_image(path, grey=True)
+    factor = max(1, min(picture.shape[1:]) // SIDE)
+    picture = reduced(picture, factor)
+    if min(picture.shape[1:]) < SIDE:
+        grown = SIDE / min(picture.shape[1:])
+        shape = [math.ceil(side * grown) for side in picture.shape[1:]]
+        picture = F.interpolate(picture[None], shape, mode="bicubic")[0]
+    generator = torch.Generator().manual_seed(seed)
+    top, left = (int(torch.randint(side - SIDE + 1, (), generator=generator)) for side in picture.shape[1:])
+    return stretched(picture[0, top : top + SIDE, left : left + SIDE])
 
 
 def look(
-    methods: dict[str, Method], about: dict[str, Any], split: str, count: int, out: Path, seed: int
+    methods: dict[str, Method],
+    about: dict[str, Any],
+    split: str,
+    count: int,
+    out: Path,
+    seed: int,
+    photographs: Path | None = None,
 ) -> None:
     """Look into every scene with every method, and add what each finds to the file.
 
@@ -72,8 +111,8 @@ def look(
     about     how the network was trained, by the same rows
     """
     known = {key(line) for line in read(out)}
-    for background in BACKGROUNDS:
-        for number, one in made(split, background, count):
+    for background in (*BACKGROUNDS, *([PICTURED] if photographs else [])):
+        for number, one in made(split, background, count, None, photographs):
             for row, method in methods.items():
                 line = {"row": row, "seed": seed, "split": split, "background": background, "scene": number}
                 if key(line) in known:

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.detection_scenes import BACKGROUNDS, made, read
+from benchmarks.detection_scenes import BACKGROUNDS, PICTURED, made, read
 from scalechannels.detection.average_precision import Ranked, right
 from scalechannels.files import json_text
 
@@ -109,7 +109,7 @@ def table(path: Path, split: str) -> dict[str, Any]:
         rows[line["row"]][line["background"]].setdefault(line["seed"], {})[line["scene"]] = line
         about[line["row"]] = line["trained"]
     report: dict[str, Any] = {}
-    for background in BACKGROUNDS:
+    for background in (*BACKGROUNDS, PICTURED):
         count = max((len(one) for row in rows.values() for one in row[background].values()), default=0)
         truth = {
             number: {"boxes": one.boxes.tolist(), "labels": one.labels.tolist()}
@@ -117,6 +117,8 @@ def table(path: Path, split: str) -> dict[str, Any]:
         }
         for row, found in rows.items():
             seeds = list(found[background].values())
+            if not seeds:
+                continue
             precision = [coco_precision(one, truth) for one in seeds]
             seconds = [line["seconds"] for one in seeds for line in one.values()]
             report.setdefault(row, {"trained": about[row]})[background] = {
@@ -129,24 +131,25 @@ def table(path: Path, split: str) -> dict[str, Any]:
 
 
 def cells(one: dict[str, Any], first: dict[str, Any]) -> list[str]:
-    """A row as the table shows it: average precision, recall and precision of both backgrounds, the time.
+    """A row as the table shows it: average precision, recall and precision by background, the time.
 
     first   the row whose time is 1; of rows that ran on another device no time is told
     """
     shown = []
-    for background in BACKGROUNDS:
-        shown.append(f"{fmean(one[background]['average_precision']):.3f}")
+    for background in (*BACKGROUNDS, PICTURED):  # few rows have photographs
+        shown.append(f"{fmean(one[background]['average_precision']):.3f}" if background in one else "")
     for name in ("recall", "precision"):
         for background in BACKGROUNDS:
             found = one[background][name]
             shown.append(f"{found['mean']:.2f} [{found['low']:.2f}, {found['high']:.2f}]")
-    comparable = one["trained"]["device"] == first["trained"]["device"]
+    device = first["trained"]["device"]
+    comparable = one["trained"].get("device", device) == device  # the shipped network does not tell its own
     return [*shown, f"{one['plain']['seconds'] / first['plain']['seconds']:.2f}" if comparable else "–"]
 
 
 def markdown(report: dict[str, Any]) -> str:
     """The table, the rows in the order of the file; below it what each network was trained with."""
-    heads = ["row", "seeds", *(f"AP, {one}" for one in BACKGROUNDS)]
+    heads = ["row", "seeds", *(f"AP, {one}" for one in (*BACKGROUNDS, PICTURED))]
     heads += [f"{name}, {one}" for name in ("recall", "precision") for one in BACKGROUNDS]
     first = next(iter(report.values()))
     lines = [[*heads, "time"], ["---"] * (len(heads) + 1)]
@@ -156,6 +159,7 @@ def markdown(report: dict[str, Any]) -> str:
         f"{row}: {told['steps']:,} steps of {told.get('windows', told.get('images')):,} "
         f"{'windows' if 'windows' in told else 'images'}, {told['seconds']} s on {told['device']}"
         for row, told in ((row, one["trained"]) for row, one in report.items())
+        if "steps" in told
     ]
     return "\n".join(["| " + " | ".join(line) + " |" for line in lines] + ["", *budgets])
 

@@ -57,8 +57,12 @@ def as_digits(image: Tensor) -> Tensor:
     An image of one grey is all background. One copy is made, as large images have no room for several.
     """
     darkest, brightest = image.aminmax()
-    stretched = (image - darkest).div_((brightest - darkest).clamp_min(1e-6)).mul_(255)
-    return stretched.sub_(MIDDLE).mul_(GAIN).atan_().mul_(2 / math.pi)
+    return squashed((image - darkest).div_((brightest - darkest).clamp_min(1e-6)).mul_(255))
+
+
+def squashed(intensities: Tensor) -> Tensor:
+    """Intensities from 0 to 255 as networks for digits take them, in place."""
+    return intensities.sub_(MIDDLE).mul_(GAIN).atan_().mul_(2 / math.pi)
 
 
 def as_taken(image: Tensor, values: Values, invert: bool = False) -> Tensor:

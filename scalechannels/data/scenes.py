@@ -29,6 +29,8 @@ Background = Literal["plain", "noisy", "textured"]
 
 TRIES = 2000  # places tried for one object before the scene is refused
 INK = -BACKGROUND  # of MNIST Large Scale: 0.763
+BRIGHTEST = 0.1
+"""Of what lies behind objects: darker than ink, so that they stand out."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,12 @@ def scene(
     height: int = 512,
     width: int = 768,
     sizes: tuple[float, float] = (0.5, 4.0),
-    background: Background = "plain",
+    background: Background | Tensor = "plain",
     objects: Any = None,
 ) -> Scene:
     """A scene of `count` objects, the same one for the same arguments.
 
+    background: how the scene looks behind the objects, or a picture (height, width) from 0 to 1, darkened.
     objects: `Strokes`, or what draws itself as they do; drawn without repetition where there are enough. By
     default built-in digits of the test split with the scene's seed, so that nothing was seen in training.
     """
@@ -71,7 +74,13 @@ def scene(
             f"an object of size {largest:g} needs {patch_side(largest)} pixels, but the scene has "
             f"{height} x {width}; make the scene larger or the sizes smaller"
         )
-    require_one_of(Background, background=background)
+    if isinstance(background, str):
+        require_one_of(Background, background=background)
+    elif background.shape != (height, width):
+        raise ValueError(
+            f"a picture behind the objects must have the scene's {height} x {width} pixels; got "
+            f"{tuple(background.shape)}"
+        )
     objects = strokes(max(count, 1), seed, "test") if objects is None else objects
     available = len(objects.labels)
     if not available:
@@ -83,7 +92,10 @@ def scene(
     drawn_sizes = smallest * (largest / smallest) ** exponents  # (N,)
     corners = place(drawn_sizes, height, width, generator)  # (N, 2)
 
-    canvas = backdrop(background, height, width, generator)
+    if isinstance(background, str):
+        canvas = backdrop(background, height, width, generator)
+    else:
+        canvas = darkened(background)
     boxes = torch.empty(count, 4, dtype=torch.float64)
     for number, (index, size) in enumerate(zip(chosen.tolist(), drawn_sizes.tolist(), strict=True)):
         side = patch_side(size)
@@ -144,6 +156,11 @@ def place(sizes: Tensor, height: int, width: int, generator: torch.Generator) ->
     return corners
 
 
+def darkened(picture: Tensor) -> Tensor:
+    """A picture from 0 to 1 as what lies behind objects: white becomes `BRIGHTEST`."""
+    return BACKGROUND + (BRIGHTEST - BACKGROUND) * picture
+
+
 def backdrop(kind: Background, height: int, width: int, generator: torch.Generator) -> Tensor:
     """What lies behind the objects, (height, width); darker than ink everywhere, so objects stand out."""
     canvas = torch.full((height, width), BACKGROUND)
@@ -158,5 +175,5 @@ def backdrop(kind: Background, height: int, width: int, generator: torch.Generat
             grid = torch.rand(1, 1, height // step + 2, width // step + 2, generator=generator)
             blobs = F.interpolate(grid, scale_factor=step, mode="bicubic", align_corners=False)[0, 0]
             texture += (blobs[:height, :width] - 0.5) * 0.75**octave
-        return (canvas + 0.35 * (texture + 1)).clamp_(BACKGROUND, 0.1)
+        return (canvas + 0.35 * (texture + 1)).clamp_(BACKGROUND, BRIGHTEST)
     return canvas

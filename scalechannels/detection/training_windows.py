@@ -8,6 +8,7 @@ channels have in any image, are background: this makes the score peak in scale a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -37,8 +38,16 @@ class Canvases(NamedTuple):
     labels: Tensor  # (B, CELLS²), -1 where there is no digit
 
 
-def canvases(digits: Digits, count: int, generator: torch.Generator) -> Canvases:
-    """Digits at random places, not overlapping, up to touching; some canvases are nearly empty."""
+Behind = Callable[[int, torch.Generator], Tensor]
+
+
+def canvases(
+    digits: Digits, count: int, generator: torch.Generator, pictured: Behind | None = None
+) -> Canvases:
+    """Digits at random places, not overlapping, up to touching; some canvases are nearly empty.
+
+    pictured   gives other backgrounds (B, SIDE, SIDE) for a third of them
+    """
     places = CELLS**2
     density = torch.rand(count, 1, generator=generator)
     present = torch.rand(count, places, generator=generator) < density  # (B, places)
@@ -54,6 +63,8 @@ def canvases(digits: Digits, count: int, generator: torch.Generator) -> Canvases
     cover = cells.view(count, CELLS, CELLS, PITCH, PITCH).transpose(2, 3).reshape(count, SIDE, SIDE)
     cover = cover * (1 - 0.3 * torch.rand(count, 1, 1, generator=generator))  # less contrast
     behind = backgrounds(count, generator)
+    if pictured is not None:
+        behind[: count // 3] = pictured(count // 3, generator)
     images = behind + cover * (-BACKGROUND - behind)  # ink over background, as scenes do it
     index = torch.arange(CELLS) * PITCH
     origin = torch.stack(torch.meshgrid(index, index, indexing="ij"), -1).view(places, 2)
@@ -100,13 +111,8 @@ def windows(
     if one_scale:
         octaves = torch.zeros_like(octaves)
     sigma = 2.0**octaves  # (B, M)
-    steps = torch.arange(BOX) - (BOX - 1) / 2
-    at = centres[..., None] + sigma[..., None, None] * steps  # (B, M, 2, 28)
-    lattice = grid_lattice(at[:, :, 0], at[:, :, 1], (SIDE, SIDE))  # (B, M, 28, 28, 2)
+    seen = cut(made.images, centres, sigma)
     B = len(made.images)
-    seen = F.grid_sample(
-        made.images, lattice.reshape(B, each * BOX, BOX, 2), padding_mode="border", align_corners=True
-    )
     overlap = overlaps(centres, sigma, made)  # (B, M, places)
     best, which = overlap.max(2)
     share = ((best - NO_OBJECT) / (OBJECT - NO_OBJECT)).clamp(0, 1).flatten()
@@ -114,7 +120,20 @@ def windows(
     targets = torch.zeros(B * each, classes + 1)
     targets[torch.arange(B * each), label] = share
     targets[:, classes] = 1 - share
-    return seen.reshape(B * each, 1, BOX, BOX), targets
+    return seen, targets
+
+
+def cut(images: Tensor, centres: Tensor, sigma: Tensor) -> Tensor:
+    """Windows (B·M, 1, 28, 28) onto images (B, 1, H, W), about centres (B, M, 2), of scales (B, M)."""
+    steps = torch.arange(BOX) - (BOX - 1) / 2
+    at = centres[..., None] + sigma[..., None, None] * steps  # (B, M, 2, 28)
+    height, width = images.shape[2:]
+    lattice = grid_lattice(at[:, :, 0], at[:, :, 1], (height, width))  # (B, M, 28, 28, 2)
+    B, M = sigma.shape
+    seen = F.grid_sample(
+        images, lattice.reshape(B, M * BOX, BOX, 2), padding_mode="border", align_corners=True
+    )
+    return seen.reshape(B * M, 1, BOX, BOX)
 
 
 def look(made: Canvases, each: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

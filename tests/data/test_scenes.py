@@ -128,3 +128,16 @@ def test_bad_arguments_are_named(arguments: dict, message: str) -> None:
 def test_no_objects_to_draw_from_is_refused() -> None:
     with pytest.raises(ValueError, match="objects is empty"):
         scene(3, objects=Pictures(torch.zeros(0, 28, 28), torch.zeros(0, dtype=torch.int64)))
+
+
+def test_a_picture_lies_behind_the_objects_darker_than_ink() -> None:
+    picture = torch.rand(200, 300, generator=torch.Generator().manual_seed(0))
+    made = scene(3, 5, height=200, width=300, sizes=(0.5, 1.0), background=picture)
+    plain = scene(3, 5, height=200, width=300, sizes=(0.5, 1.0))
+    assert torch.equal(made.boxes, plain.boxes)
+    empty = scene(0, 5, height=200, width=300, sizes=(0.5, 1.0), background=picture)
+    assert float(empty.image.min()) == pytest.approx(BACKGROUND, abs=1e-3)
+    assert float(empty.image.max()) == pytest.approx(0.1, abs=1e-3)
+    assert made.image.max() > 0.5
+    with pytest.raises(ValueError, match=r"must have the scene's 200 x 300 pixels; got \(300, 200\)"):
+        scene(3, 5, height=200, width=300, sizes=(0.5, 1.0), background=picture.T)
