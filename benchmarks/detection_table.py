@@ -137,7 +137,7 @@ def cells(one: dict[str, Any], first: dict[str, Any]) -> list[str]:
     """
     shown = []
     for background in (*BACKGROUNDS, PICTURED):  # few rows have photographs
-        shown.append(f"{fmean(one[background]['average_precision']):.3f}" if background in one else "")
+        shown.append(f"{fmean(one[background]['average_precision']):.3f}" if background in one else "–")
     for name in ("recall", "precision"):
         for background in BACKGROUNDS:
             found = one[background][name]

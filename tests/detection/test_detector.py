@@ -1,8 +1,10 @@
 """Detection: peaks, boxes, suppression, average precision on known truth; the shipped detector on scenes."""
 
 import math
+from pathlib import Path
 from typing import Any
 
+import matplotlib
 import pytest
 import torch
 from helpers.signals import blob
@@ -12,12 +14,15 @@ from torch.utils._pytree import tree_leaves
 
 import scalechannels
 from scalechannels import MaxOverScales, ScaleChannelNetwork, ScaleGrid, fovavg
+from scalechannels.data.pictures import squashed
+from scalechannels.data.printed import Printed
 from scalechannels.data.scenes import scene
 from scalechannels.detection import detector as detection
 from scalechannels.detection.average_precision import Ranked, average_precision, right
 from scalechannels.detection.boxes import overlap, suppress
 from scalechannels.detection.detector import Detection, Detector
 from scalechannels.detection.interest_points import interest_points
+from scalechannels.detection.textures import texture
 
 N = 16
 
@@ -320,6 +325,29 @@ def test_the_shipped_detector_finds_digits_of_every_size_on_held_out_scenes(dete
 def test_the_shipped_detector_finds_nothing_where_nothing_is(detector: Detector) -> None:
     for background in ("plain", "noisy"):
         assert detector(scene(0, 7, height=200, width=300, background=background).image) == []
+
+
+def test_the_shipped_detector_stays_quiet_on_textures_it_never_saw(detector: Detector) -> None:
+    """Photographs are not in the repository; `benchmarks.detection_photographs` counts on them."""
+    generator = torch.Generator().manual_seed(12345)
+    found = [
+        one.probability
+        for _ in range(12)
+        for one in detector(squashed(255 * texture(1, 256, generator)))
+        if one.probability >= 0.9
+    ]
+    assert len(found) <= 1
+
+
+def test_the_shipped_detector_reads_printed_digits(detector: Detector) -> None:
+    folder = Path(matplotlib.get_data_path(), "fonts/ttf")
+    fonts = [folder / f"{name}.ttf" for name in ("DejaVuSans", "DejaVuSerif", "DejaVuSansMono")]
+    scenes = [scene(8, seed, height=400, width=500, objects=Printed.of(fonts)) for seed in range(4)]
+    hits = [
+        int(right(as_ranked(detector(one.image)), Ranked(one.boxes, one.labels, torch.ones(8))).sum())
+        for one in scenes
+    ]
+    assert sum(hits) >= 0.9 * 32
 
 
 @pytest.mark.parametrize("look", ["everywhere", "interest"])
