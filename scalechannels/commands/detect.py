@@ -83,7 +83,8 @@ def detect(
     scales.
 
     For networks trained on digits, the image is first stretched to full contrast, as in
-    `scalechannels predict`.
+    `scalechannels predict`. Of several files, unreadable ones are reported and skipped. The exit code is
+    then 1.
 
     For example:
 
@@ -108,6 +109,8 @@ def detect(
         if picture.resolve() in taken:
             raise ValueError(f"--overlay would replace the image '{picture}'; choose another name")
 
+    from scalechannels.data.decoding import UnreadableImageError
+    from scalechannels.data.image_files import written
     from scalechannels.detection.detector import Detector
     from scalechannels.detection.found_files import as_coco, as_table
     from scalechannels.files import make_folder, require_writable, require_writable_folder, write_text
@@ -132,16 +135,24 @@ def detect(
         make_folder(overlay)
     results = []
     for number, file in enumerate(files, start=1):
-        result, remarked = found_in(file, detector, saved, network, look, options, pictures[file])
+        try:
+            result, remarked = found_in(file, detector, saved, network, look, options, pictures[file])
+        except UnreadableImageError as error:
+            if not several:
+                raise
+            print(f"error: {error}", file=sys.stderr)  # what is found in the others is not lost
+            continue
         results.append(result)
         if several:
             objects = counted(result["objects"])
             print(f"{number} of {len(files)}: {result['image']}: {objects}", file=sys.stderr, flush=True)
         else:
-            files_written = [str(path) for path in (json_file, overlay, coco, csv) if path]
+            files_written = [written(path) for path in (json_file, overlay, coco, csv) if path]
             print(table(result["objects"], files_written))
         for remark in remarked:
             print(f"warning: {remark}", file=sys.stderr)
+    if not results:
+        sys.exit(1)  # every file was reported
     write_text(json_file, json.dumps(results if several else results[0], indent=1) + "\n")
     names = saved.classes or sorted({one["class"] for result in results for one in result["objects"]})
     if coco:
@@ -150,8 +161,10 @@ def detect(
         write_text(csv, as_table(results))
     if several:
         total = counted([one for result in results for one in result["objects"]])
-        written_files = ", ".join(str(path) for path in (json_file, overlay, coco, csv) if path)
-        print(f"{total} in {len(files)} images: {written_files}")
+        files_written = [written(path) for path in (json_file, overlay, coco, csv) if path]
+        print(f"{total} in {len(results)} images: {', '.join(files_written)}")
+    if len(results) < len(files):
+        sys.exit(1)
 
 
 def found_in(

@@ -273,6 +273,29 @@ def test_several_images_give_one_list_and_a_picture_each(
     assert "no image matches 'c/*.png'" in capsys.readouterr().err
 
 
+def test_of_several_images_a_damaged_one_is_named_and_the_others_are_done(
+    tiny: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fovavg(ScaleGrid.of(1, 2)).save_pretrained("net")
+    for name in ("1.png", "2.png", "3.png"):
+        save("L", Path(name))
+    Path("2.png").write_bytes(Path("1.png").read_bytes()[:40])
+    words = ("--network", "net", "--threshold", 0, "--csv", "table.csv")
+    assert run("1.png", "2.png", "3.png", *words) == 1
+    said = capsys.readouterr()
+    assert "error: '2.png' cannot be read: it is damaged" in said.err
+    assert said.out.endswith(" in 2 images: detections.json, detections, table.csv\n")
+    results = json.loads(Path("detections.json").read_text())
+    assert [one["image"] for one in results] == ["1.png", "3.png"]
+    assert Path("table.csv").exists()
+    Path("detections.json").unlink()
+    for name in ("1.png", "3.png"):
+        Path(name).write_bytes(b"")
+    assert run("1.png", "2.png", "3.png", *words) == 1
+    assert capsys.readouterr().err.count("cannot be read") == 3
+    assert not Path("detections.json").exists()
+
+
 def test_the_picture_has_boxes_where_they_are_and_shows_the_edge() -> None:
     objects = [
         {"box": [99.5, 49.5, 199.5, 149.5], "class": "3", "probability": 0.9, "at_edge": False},

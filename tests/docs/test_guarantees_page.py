@@ -1,4 +1,4 @@
-"""The page of guarantees names tests, and each of them exists."""
+"""The page of guarantees names tests, and each of them exists; and the versions that were run."""
 
 import re
 from pathlib import Path
@@ -20,6 +20,21 @@ def test_each_test_that_is_named_exists(name: str, file: str) -> None:
 @pytest.mark.parametrize("promise", PROMISES)
 def test_each_promise_is_held_by_a_test(promise: str) -> None:
     assert NAMED.search(promise)
+
+
+def test_the_versions_are_those_that_are_allowed_and_installed() -> None:
+    """Lower bounds are run before they are written: they stand in the first row, today's in all others."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    oldest = [re.search(rf"{what}\s*>=\s*([\d.]+)", project) for what in ('requires-python = "', '"torch')]
+    installed = re.search(r"^torch==([\d.]+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    first, *others = re.findall(r"^\| (3\.\d+)\.\d+ \| ([\d.]+) \| (.*?) \|", PAGE, re.MULTILINE)
+    assert [found and found[1] for found in oldest] == [first[0], first[1].removesuffix(".0")]
+    assert first[2] == "the lowest that `pyproject.toml` allows"
+    assert installed is not None
+    assert [row[1:] for row in others] == [(installed[1], "those of `constraints.txt`")] * 3
+    tried = [int(row[0].split(".")[1]) for row in (first, *others)]
+    assert tried == list(range(10, 14))
+    assert f"Untried: Python 3.{tried[-1] + 1} and newer" in PAGE
 
 
 def test_the_page_is_read() -> None:
