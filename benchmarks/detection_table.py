@@ -133,7 +133,7 @@ def table(path: Path, split: str) -> dict[str, Any]:
 def cells(one: dict[str, Any], first: dict[str, Any]) -> list[str]:
     """A row as the table shows it: average precision, recall and precision by background, the time.
 
-    first   the row whose time is 1; of rows that ran on another device no time is told
+    first   the row whose time is 1; of rows that ran on another device, or at another time, none is told
     """
     shown = []
     for background in (*BACKGROUNDS, PICTURED):  # few rows have photographs
@@ -143,7 +143,7 @@ def cells(one: dict[str, Any], first: dict[str, Any]) -> list[str]:
             found = one[background][name]
             shown.append(f"{found['mean']:.2f} [{found['low']:.2f}, {found['high']:.2f}]")
     device = first["trained"]["device"]
-    comparable = one["trained"].get("device", device) == device  # the shipped network does not tell its own
+    comparable = one["trained"].get("device") == device
     return [*shown, f"{one['plain']['seconds'] / first['plain']['seconds']:.2f}" if comparable else "–"]
 
 
