@@ -237,15 +237,15 @@ def test_windows_that_do_not_fit_are_made_in_every_step(tmp_path, monkeypatch) -
     cached = weights(trained(tiny(), tmp_path / "cached"))
     monkeypatch.setattr(inputs, "free_memory", lambda device: 1000)
     seen = []
-    original = group.Alone.forward
+    original = Trainer.epoch
     monkeypatch.setattr(
-        group.Alone, "forward", lambda self, given: seen.append(given.ndim) or original(self, given)
+        Trainer, "epoch", lambda self, *given: seen.append(self.inputs.ndim) or original(self, *given)
     )
     for together in (False, True):
         made = weights(trained(tiny(), tmp_path / f"made {together}", together=together))
         for name, value in cached.items():
             torch.testing.assert_close(value, made[name], rtol=1e-5, atol=1e-5, msg=name)
-    assert set(seen) == {5}  # images (1, B, C, H, W), not windows
+    assert set(seen) == {5}  # images (1, N, C, H, W) lie in memory, not windows
     with pytest.raises(MemoryError, match="train fewer runs together"):
         fit([tiny(), tiny(seed=1)], tmp_path, device="cpu", sizes=SIZES, together=True)
 
