@@ -115,14 +115,19 @@ def sides_of(path: Path, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # as in `decode`
         try:
-            with Image.open(path, formats=tuple(readable())) as opened:
-                return opened.size
+            with _opened(path) as image:
+                return image.size
         except Exception:  # what is wrong, `decode` says in words
             return decode(path, max_pixels).image.size
 
 
+def _opened(file: Path | IO[bytes]) -> Image.Image:
+    """A file of a kind that is read, its pixels not yet loaded."""
+    return Image.open(file, formats=tuple(readable()))
+
+
 def _decode(file: IO[bytes], max_pixels: int) -> Decoded:
-    with Image.open(file, formats=tuple(readable())) as opened:
+    with _opened(file) as opened:
         if opened.width * opened.height > max_pixels:
             raise UnreadableImageError(
                 f"it has {opened.width} x {opened.height} pixels, more than the limit of "
