@@ -180,7 +180,7 @@ def test_no_candidate_is_tried_on_such_answers() -> None:
     part, own = [0, 1], SimpleNamespace(images="frames", own=SimpleNamespace(object_pixels=20.0))
     data: Any = SimpleNamespace(
         part=lambda split: ImageSet(torch.zeros(2, 1, 30, 30), torch.tensor(part), torch.ones(2)),
-        images=lambda split: torch.rand(2, 1, 30, 30),
+        image=lambda split, index: torch.rand(1, 30, 30),
         config=own,
         device="cpu",
         classes=part,

@@ -74,7 +74,7 @@ def scene(
             f"an object of size {largest:g} needs {patch_side(largest)} pixels, but the scene has "
             f"{height} x {width}; make the scene larger or the sizes smaller"
         )
-    if isinstance(background, str):
+    if not isinstance(background, Tensor):
         require_one_of(Background, background=background)
     elif background.shape != (height, width):
         raise ValueError(
@@ -92,10 +92,10 @@ def scene(
     drawn_sizes = smallest * (largest / smallest) ** exponents  # (N,)
     corners = place(drawn_sizes, height, width, generator)  # (N, 2)
 
-    if isinstance(background, str):
-        canvas = backdrop(background, height, width, generator)
-    else:
+    if isinstance(background, Tensor):
         canvas = darkened(background)
+    else:
+        canvas = backdrop(background, height, width, generator)
     boxes = torch.empty(count, 4, dtype=torch.float64)
     for number, (index, size) in enumerate(zip(chosen.tolist(), drawn_sizes.tolist(), strict=True)):
         side = patch_side(size)
