@@ -236,7 +236,9 @@ class DenseNetwork(nn.Module):
             axes.append(span.centre + sigma * (first + steps))
             ends.append((span.centre + sigma * first, span.centre + sigma * (first + count - 1)))
         half_width = max(1.0, sigma) if foveate.antialias else 1.0
-        sampled = sample(image, *axes, half_width, outside=foveate.outside, fill=foveate.fill, ends=ends)
+        sampled = sample(
+            image, axes[0], axes[1], half_width, outside=foveate.outside, fill=foveate.fill, ends=ends
+        )
         taken = sampled[None].to(next(self.network.parameters(), sampled).dtype)  # half precision is its own
         logits = slid.logit_map(taken.contiguous(memory_format=torch.channels_last))
         return logits[0, :, : rows.count, : columns.count].permute(1, 2, 0)  # (h, w, K)
