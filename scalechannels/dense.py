@@ -33,6 +33,8 @@ TILE = 1024
 """Pixels along a tile of the image: what is held of all channels at once."""
 PLACES = 96
 """Lattice points along a piece of one channel, which goes through the backbone at once: fits the cache."""
+DEVICE_SAMPLES = 2816
+"""Samples along a piece on a GPU, where launches decide, not the cache: 16 features of all have half a GB."""
 POOLED = 1 << 15
 """Points of the common lattice that are pooled at once."""
 
@@ -193,6 +195,10 @@ class DenseNetwork(nn.Module):
         height, width = (Span((side - 1) / 2, step, -m, m + 1) for side, m in zip(shape, counts, strict=True))
         return height, width
 
+    def places(self, device: torch.device) -> int:
+        """Lattice points along a piece that goes through the backbone at once on this device."""
+        return PLACES if device.type == "cpu" else max(PLACES, DEVICE_SAMPLES // self.stride)
+
     def _slid(self) -> Convolutional:
         """The backbone as it is now: it may have been changed since the last call."""
         check = not torch.compiler.is_compiling()
@@ -212,9 +218,9 @@ class DenseNetwork(nn.Module):
                 lattice if part is None else lattice.over(*part)
                 for lattice, part in zip(self.lattice(sigma, image.shape[1:]), parts, strict=True)
             )
-            bands = []
-            for high in rows.parts(PLACES):
-                pieces = [self._piece(slid, exact, sigma, high, wide) for wide in columns.parts(PLACES)]
+            bands, places = [], self.places(image.device)
+            for high in rows.parts(places):
+                pieces = [self._piece(slid, exact, sigma, high, wide) for wide in columns.parts(places)]
                 bands.append(torch.cat(pieces, 1))
             maps.append(ChannelMap(torch.cat(bands).to(image.dtype), rows, columns))
         return maps
@@ -222,14 +228,17 @@ class DenseNetwork(nn.Module):
     def _piece(self, slid: Convolutional, image: Tensor, sigma: float, rows: Span, columns: Span) -> Tensor:
         """Logits (h, w, K) at some lattice points: sample what their windows see, and slide."""
         foveate, n = self.network.foveate, self.network.foveate.window
-        axes = []
+        axes, ends = [], []
         for span in (rows, columns):
             count = self.stride * (span.count - 1) + n
             steps = torch.arange(count, dtype=most_digits(image.device), device=image.device)
             first = self.stride * span.first - (n - 1) / 2  # of the first window, in samples from the centre
             axes.append(span.centre + sigma * (first + steps))
+            ends.append((span.centre + sigma * first, span.centre + sigma * (first + count - 1)))
         half_width = max(1.0, sigma) if foveate.antialias else 1.0
-        sampled = sample(image, axes[0], axes[1], half_width, outside=foveate.outside, fill=foveate.fill)
+        sampled = sample(
+            image, axes[0], axes[1], half_width, outside=foveate.outside, fill=foveate.fill, ends=ends
+        )
         taken = sampled[None].to(next(self.network.parameters(), sampled).dtype)  # half precision is its own
         logits = slid.logit_map(taken.contiguous(memory_format=torch.channels_last))
         return logits[0, :, : rows.count, : columns.count].permute(1, 2, 0)  # (h, w, K)

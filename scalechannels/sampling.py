@@ -284,9 +284,18 @@ def blur_margin(blur: float | None) -> int:
 
 
 def sample(
-    image: Tensor, rows: Tensor, columns: Tensor, half_width: float, *, outside: Outside, fill: float
+    image: Tensor,
+    rows: Tensor,
+    columns: Tensor,
+    half_width: float,
+    *,
+    outside: Outside,
+    fill: float,
+    ends: Sequence[tuple[float, float]] | None = None,
 ) -> Tensor:
     """The image (C, H, W) at the product of two axes of positions (see `most_digits`): (C, h, w).
+
+    ends    the lowest and the highest position of each axis, so that a GPU need not be asked for them
 
     Gathered pixel by pixel, which is made for many samples of a large image: coordinates keep their digits
     far from the first pixel, and the work grows with the samples, not with the image.
@@ -299,7 +308,10 @@ def sample(
             weights = weights * ((pixels >= 0) & (pixels < size))
         pixels = inside(pixels, size, outside)
         if not torch.compiler.is_compiling():  # an exported graph knows no pixel numbers
-            first, last = int(pixels.min()), int(pixels.max())
+            if ends is None:
+                first, last = int(pixels.min()), int(pixels.max())
+            else:
+                first, last = _touched(*ends[dimension - 1], half_width, size, outside)
             image, pixels = image.narrow(dimension, first, last - first + 1), pixels - first
         axes.append((dimension, pixels, weights.to(image.dtype), shape))
     if outside == "constant":
@@ -311,6 +323,14 @@ def sample(
         )
         image = reduce(Tensor.add_, parts)
     return image + fill if outside == "constant" else image
+
+
+def _touched(low: float, high: float, half_width: float, size: int, outside: Outside) -> tuple[int, int]:
+    """The first and the last pixel that samples between two positions may read; at most two too many."""
+    first, last = math.floor(low - half_width) - 1, math.ceil(high + half_width) + 1
+    if outside == "reflect":  # what is beyond comes back on the same side
+        first, last = min(first, 2 * (size - 1) - last), max(last, -first)
+    return min(max(first, 0), size - 1), min(max(last, 0), size - 1)
 
 
 def taps(positions: Tensor, half_width: Tensor | float, widest: float) -> tuple[Tensor, Tensor]:

@@ -27,6 +27,7 @@ from scalechannels import (
     fovmax,
     swmax,
 )
+from scalechannels import dense as dense_module
 from scalechannels.backbones.paper import CifarBackbone, ConvBackbone
 from scalechannels.backbones.sliding import convolutional
 from scalechannels.dense import DenseNetwork
@@ -354,8 +355,33 @@ def test_samples_are_those_of_foveation_wherever_they_lie(
     )[0, 0]
     steps = sigma * (torch.arange(7, dtype=torch.float64) - 3)
     half_width = max(1.0, sigma) if antialias else 1.0
-    found = sample(image, row + steps, column + steps, half_width, outside=outside, fill=0.3)
+    axes = row + steps, column + steps
+    found = sample(image, *axes, half_width, outside=outside, fill=0.3)
     assert torch.allclose(found, seen, atol=1e-9)
+    ends = [(float(axis[0]), float(axis[-1])) for axis in axes]
+    assert torch.equal(found, sample(image, *axes, half_width, outside=outside, fill=0.3, ends=ends))
+
+
+def test_pieces_are_as_large_as_the_device_likes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache decides on a CPU, kernel launches on a GPU. What is found does not depend on it."""
+    network = small_network()
+    dense, image = DenseNetwork(network), noise(1, 150, 190)
+    assert dense.places(torch.device("cpu")) == dense_module.PLACES
+    on_gpu = dense.places(torch.device("cuda"))
+    assert on_gpu > 4 * dense_module.PLACES
+    # The widest maps of a piece, 16 features of four bytes at every sample, have about half a gigabyte.
+    assert 0.3e9 < (dense.stride * on_gpu) ** 2 * 16 * 4 < 0.6e9
+    whole = dense.channel_maps(image)
+    monkeypatch.setattr(dense_module, "PLACES", 5)
+    for one, other in zip(whole, dense.channel_maps(image), strict=True):
+        assert torch.allclose(one.logits, other.logits, atol=1e-10)
+
+
+def test_nothing_is_asked_of_the_device_between_pieces() -> None:
+    """A tensor without numbers can answer nothing: each question would make a GPU wait."""
+    network = small_network().to("meta")
+    maps = DenseNetwork(network).channel_maps(torch.empty(1, 150, 190, device="meta"))
+    assert len(maps) == len(network.grid)
 
 
 def test_pattern_is_seen_upright() -> None:

@@ -16,7 +16,7 @@ from scalechannels import Detector, Predictor, ScaleGrid, cnn, fovlse
 from scalechannels.data.image_set import ImageSet
 from scalechannels.demo.answers import BadRequestError, Body, Demo
 from scalechannels.demo.looks import Looks, in_base64
-from scalechannels.demo.scene import dropped_picture
+from scalechannels.demo.scene import Finder, dropped_picture
 from scalechannels.detection.exported import export_detector
 from scalechannels.detection.learning import Batch, learn
 from scalechannels.network import NotFiniteError, require_finite
@@ -138,7 +138,7 @@ def test_the_demo_answers_with_what_is_wrong(which: str, here: Path) -> None:
     networks = {"scale channels": made(), "plain": cnn()}
     huge(networks[which])
     detector = Detector(huge(made()), background=3)  # type: ignore[arg-type]
-    demo = Demo(Looks(networks["scale channels"], networks["plain"]), detector)  # type: ignore[arg-type]
+    demo = Demo(Looks(networks["scale channels"], networks["plain"]), Finder(detector))
     digit = in_base64((255 * IMAGE[16:44, 16:44]).byte())
     look = f'{{"digit": "{digit}", "size": 1}}'.encode()
     picture = (here / "a.png").read_bytes()
@@ -153,7 +153,7 @@ def test_the_demo_answers_with_what_is_wrong(which: str, here: Path) -> None:
     finally:
         demo.close()
     with pytest.raises(NotFiniteError):
-        dropped_picture(detector, picture)
+        dropped_picture(Finder(detector), picture)
 
 
 class Saying(nn.Module):

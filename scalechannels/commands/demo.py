@@ -22,7 +22,11 @@ def demo(
     ] = Path("fovlse-mnist"),
     plain: Annotated[Path, Parameter(help="The plain CNN to compare it with.")] = Path("cnn-mnist"),
     detector: Annotated[
-        Path | None, Parameter(help="The network that finds digits in scenes; by default the shipped one.")
+        Path | None,
+        Parameter(
+            help="What finds objects on the second tab: a run's folder, such as that of `scalechannels train "
+            "--data boxes.json`; by default the shipped detector of digits."
+        ),
     ] = None,
     port: Annotated[
         int,
@@ -38,13 +42,16 @@ def demo(
     """Serve a web page on which you draw a digit, zoom it, and see what every scale channel says.
 
     The page also shows the answer of a plain CNN that was trained on the same digits. A second tab finds
-    digits in whole scenes. The page is served only to this machine, and works offline. Press Ctrl-C to stop
-    the server.
+    digits in whole scenes, or with --detector your own objects in pictures that you open or drop there; it
+    then comes first. Pictures of more than 1024 pixels a side are searched at 1024, so that the answer comes
+    in seconds: `scalechannels detect` searches all of them. The page is served only to this machine, and
+    works offline. Press Ctrl-C to stop the server.
 
     For example:
 
     - scalechannels demo --open
     - scalechannels demo --network runs/NAME --plain runs/OTHER --port 8080
+    - scalechannels demo --detector runs/boxes --open
     """
     from scalechannels.demo.answers import Demo
     from scalechannels.demo.looks import open_looks
@@ -52,17 +59,18 @@ def demo(
     from scalechannels.demo.server import DemoServer
 
     looks = open_looks(network, plain)
-    detect = open_detector(detector or Path(DETECTOR))
+    finder = open_detector(detector or Path(DETECTOR))
     try:
-        server = DemoServer(Demo(looks, detect), port)
+        server = DemoServer(Demo(looks, finder), port)
     except OSError as error:
         reason = error.strerror or error
         raise OSError(f"port {port} cannot be used ({reason}); choose another --port, or 0") from error
-    print(f"The demo: {server.address} (press Ctrl-C to stop the server)", flush=True)
+    page = server.address if finder.of_digits else f"{server.address}#scene"
+    print(f"The demo: {page} (press Ctrl-C to stop the server)", flush=True)
     if open_page:
         import webbrowser
 
-        webbrowser.open(server.address)
+        webbrowser.open(page)
     try:
         server.serve_forever()
     except KeyboardInterrupt:

@@ -21,7 +21,7 @@ from torch import Tensor
 from scalechannels.data.decoding import UnreadableImageError
 from scalechannels.demo.digit import SIDE, NoDigitError, digit_from_picture, digit_from_strokes
 from scalechannels.demo.looks import LARGEST, SMALLEST, Looks, example, in_base64
-from scalechannels.demo.scene import Detect, dropped_picture, made_scene
+from scalechannels.demo.scene import Finder, dropped_picture, made_scene
 from scalechannels.network import NotFiniteError
 
 WORKERS = 2
@@ -56,8 +56,8 @@ class Body:
 class Demo:
     """The two networks and the detector, and what they answer."""
 
-    def __init__(self, looks: Looks, detect: Detect | None = None) -> None:
-        self.looks, self.detect = looks, detect
+    def __init__(self, looks: Looks, finder: Finder | None = None) -> None:
+        self.looks, self.finder = looks, finder
         self.answers: dict[str, Callable[[Body], dict[str, Any]]] = {
             "/api/drawing": lambda body: {"digit": in_base64(digit_from_strokes(_strokes(body.json())))},
             "/api/picture": lambda body: {"digit": in_base64(digit_from_picture(body.content))},
@@ -70,7 +70,7 @@ class Demo:
         self.workers = ThreadPoolExecutor(WORKERS, "demo", initializer=partial(torch.set_num_threads, 1))
 
     def settings(self) -> dict[str, Any]:
-        return {**self.looks.settings(), "detector": self.detect is not None}
+        return {**self.looks.settings(), "detector": self.finder and self.finder.settings()}
 
     def answer(self, path: str, body: Body) -> dict[str, Any]:
         """The answer to a POST; raises BadRequestError."""
@@ -87,14 +87,17 @@ class Demo:
         return self.looks.at(_digit(given), _number(given, "size", SMALLEST, LARGEST))
 
     def _scene(self, body: Body) -> dict[str, Any]:
-        if self.detect is None:
+        if self.finder is None:
             raise BadRequestError("this demo was started without a detector", HTTPStatus.NOT_FOUND)
         if body.is_file:
-            return dropped_picture(self.detect, body.content)
+            return dropped_picture(self.finder, body.content)
+        if not self.finder.of_digits:
+            wanted = "this demo's detector is not for scenes of digits; send a picture"
+            raise BadRequestError(wanted, HTTPStatus.NOT_FOUND)
         given = body.json()
         background, seed = given.get("background", "plain"), _number(given, "seed", 0, 2**30 - 1)
         try:
-            return made_scene(self.detect, int(seed), background)
+            return made_scene(self.finder, int(seed), background)
         except ValueError as error:
             raise BadRequestError(str(error)) from None
 

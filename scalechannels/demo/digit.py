@@ -72,12 +72,15 @@ def digit_from_picture(file: bytes) -> Tensor:
     return torch.from_numpy(np.array(frame.crop((left, top, left + SIDE, top + SIDE))))
 
 
-def read_picture(file: bytes) -> Tensor:
-    """A grey image (1, H, W) from 0 to 1 from a file's content; UnreadableImageError where it is none."""
+def read_picture(file: bytes, *, grey: bool = True) -> Tensor:
+    """An image (1, H, W), or (3, H, W) where not `grey`, from 0 to 1 from a file's content.
+
+    Raises UnreadableImageError where it is none.
+    """
     if not file:
         raise UnreadableImageError("the file is empty")
     try:
-        return to_tensor(decode(io.BytesIO(file), MAX_PIXELS)[0], grey=True)
+        return to_tensor(decode(io.BytesIO(file), MAX_PIXELS)[0], grey)
     except UnreadableImageError as error:
         message = str(error).split("; raise --")[0]  # the command line's options are not here
         if message.startswith("it is damaged, or not an image"):

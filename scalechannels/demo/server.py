@@ -1,7 +1,7 @@
 """The demo's server: the standard library's, on the loopback address only.
 
     GET  /  /style.css  /demo.js      the page; nothing else is ever read from the disk
-    GET  /api/settings                scales, sizes
+    GET  /api/settings                scales, sizes, the detector's classes and threshold
     GET  /api/example?number=&digit=  a built-in digit as pen strokes
     POST /api/drawing                 {"strokes": [[[x, y], …], …]}           → {"digit"}
     POST /api/picture                 an image file                           → {"digit"}

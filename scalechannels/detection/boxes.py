@@ -31,9 +31,10 @@ def suppress(boxes: Tensor, scores: Tensor, *, iou: float = 0.3, inside: float =
 
     Boxes are of one object above an IoU of `iou`, or with more than `inside` of the smaller in the larger.
     """
+    device, boxes, scores = boxes.device, boxes.cpu(), scores.cpu()  # they are looked at one by one
     order = scores.argsort(descending=True, stable=True)
     boxes = boxes[order]
-    own, alive = areas(boxes), torch.ones(len(order), dtype=torch.bool, device="cpu")  # looked at one by one
+    own, alive = areas(boxes), torch.ones(len(order), dtype=torch.bool, device="cpu")
     for index in range(len(order)):
         if not alive[index]:
             continue
@@ -41,5 +42,5 @@ def suppress(boxes: Tensor, scores: Tensor, *, iou: float = 0.3, inside: float =
         shared = intersections(boxes[index : index + 1], later)[0]
         union, smaller = own[index] + own[index + 1 :] - shared, own[index + 1 :].minimum(own[index])
         same = (shared > iou * union) | (shared > inside * smaller)
-        alive[index + 1 :] &= ~same.to(alive.device)
-    return order[alive.to(order.device)]
+        alive[index + 1 :] &= ~same
+    return order[alive].to(device)

@@ -325,6 +325,7 @@ class Detector:
         return hidden
 
     def _detections(self, peaks: Peaks, shape: Sequence[int]) -> list[Detection]:
+        peaks = Peaks(*(part.cpu() for part in peaks))  # few by now: a GPU would be waited for at each
         labels = self._classes(peaks.logits).argmax(-1)
         scores = self.odds_of(peaks.logits)
         certain = self._said(peaks.logits).to(peaks.sigmas).softmax(-1).gather(-1, labels[:, None])[:, 0]

@@ -14,7 +14,7 @@ from scalechannels.data.mnist_large_scale import large_scale
 from scalechannels.demo.answers import Demo
 from scalechannels.demo.digit import digit_from_strokes
 from scalechannels.demo.looks import Looks, example
-from scalechannels.demo.scene import Detect
+from scalechannels.demo.scene import Finder
 from scalechannels.demo.server import DemoServer
 
 
@@ -37,7 +37,7 @@ class Object:
 
 
 @pytest.fixture(scope="session")
-def find_one() -> Detect:
+def find_one() -> Finder:
     """A detector that finds one object wherever the image has any ink."""
 
     def detect(image: Tensor) -> list[Object]:
@@ -46,7 +46,7 @@ def find_one() -> Detect:
         assert float(image.abs().max()) < 0.77
         return [Object()] if float(image.max()) > 0.5 else []
 
-    return detect
+    return Finder(detect)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def looks() -> Looks:
 
 
 @pytest.fixture
-def server(looks: Looks, find_one: Detect) -> Iterator[DemoServer]:
+def server(looks: Looks, find_one: Finder) -> Iterator[DemoServer]:
     made = DemoServer(Demo(looks, find_one))
     thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

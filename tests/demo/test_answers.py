@@ -9,7 +9,7 @@ from scalechannels.demo.looks import Looks
 
 def test_without_a_detector_the_scene_says_so(looks: Looks):
     demo = Demo(looks)
-    assert demo.settings()["detector"] is False
+    assert demo.settings()["detector"] is None
     with pytest.raises(answers.BadRequestError, match="without a detector"):
         demo.answer("/api/scene", answers.Body(b"{}", False))
     demo.close()

@@ -21,7 +21,7 @@ from PIL import Image
 from scalechannels.commands.demo import DETECTOR
 from scalechannels.demo.answers import Demo
 from scalechannels.demo.looks import Looks, example, open_looks
-from scalechannels.demo.scene import Detect, open_detector
+from scalechannels.demo.scene import Finder, open_detector
 from scalechannels.demo.server import DemoServer
 from scalechannels.saving.saved_network import find_network, shipped_names
 
@@ -55,7 +55,7 @@ def looks(tmp_path_factory: pytest.TempPathFactory) -> Looks:
 
 
 @pytest.fixture(scope="module")
-def address(looks: Looks, find_one: Detect) -> Iterator[str]:
+def address(looks: Looks, find_one: Finder) -> Iterator[str]:
     detect = open_detector(find_network(DETECTOR)) if DETECTOR in shipped_names() else find_one
     server = DemoServer(Demo(looks, detect))
     thread = threading.Thread(target=server.serve_forever)

@@ -42,7 +42,7 @@ def test_a_drawing_is_looked_at_in_every_size(server: DemoServer, digit: str):
     assert (status, len(said["plain"])) == (200, 17)
     status, told = ask(server, "GET", "/api/settings")
     assert (status, told["scales"], told["trained"]) == (200, [0.5, 1, 2, 4, 8], [2.0])
-    assert told["detector"] is True
+    assert told["detector"]["digits"] is True
     status, made = ask(server, "GET", "/api/example?number=3&digit=8")
     assert (status, made["label"]) == (200, 8)
 
@@ -56,7 +56,7 @@ def test_pictures_and_scenes(server: DemoServer):
     assert (status, len(made["digit"])) == (200, 1048)
     status, found = ask(server, "POST", "/api/scene", buffer.getvalue(), FILE)
     assert (status, found["width"], found["height"], found["truth"]) == (200, 120, 90, None)
-    assert found["found"] == [{"box": [10, 20, 66, 76], "digit": 3, "probability": 0.9877, "size": 2.0}]
+    assert found["found"] == [{"box": [10, 20, 66, 76], "class": "3", "probability": 0.9877, "size": 2.0}]
     for background in ("plain", "noisy", "textured"):
         status, found = ask(server, "POST", "/api/scene", {"seed": 5, "background": background})
         assert (status, len(found["truth"])) == (200, 12)
@@ -231,7 +231,7 @@ def test_the_command_says_what_a_user_can_mend(
         ),
         ((*good, "--port", "70000"), "--port must be from 0 to 65535; got '70000'"),
         ((*good, "--port", str(server.server_port)), "choose another --port"),
-        ((*good, "--detector", "plain"), "'plain' holds no detector of digits: the network"),
+        ((*good, "--detector", "plain"), "'plain' holds no detector: the network"),
     ):
         with pytest.raises(SystemExit) as ended:
             main(["demo", *words])

@@ -358,18 +358,23 @@ function overlap(a, b) {
   return (width * height) / (area(a) + area(b) - width * height);
 }
 
+const long = ([x0, y0, x1, y1]) => Math.max(x1 - x0, y1 - y0);
+
 function showScene(made, time) {
-  const left = new Set(made.truth ?? []);
+  const left = new Set(made.truth ?? []), colours = new Map();
+  if (!settings.detector.digits) for (const one of settings.detector.classes) colours.set(one.name, one.colour);
   const marks = made.found.map((one) => {
-    const match = [...left].find((true_) => true_.digit === one.digit && overlap(true_.box, one.box) >= 0.5);
+    const match = [...left].find((true_) => true_.class === one.class && overlap(true_.box, one.box) >= 0.5);
     left.delete(match);
-    return { ...one, kind: made.truth && !match ? "wrong" : "right" };
+    const known = colours.has(one.class) ? "own" : "right";
+    return { ...one, kind: made.truth && !match ? "wrong" : known };
   });
   const right = marks.filter((one) => one.kind === "right").length;
   for (const missed of left) marks.push({ ...missed, kind: "missed" });
   const picture = $("scene-picture"), svg = $("boxes");
   picture.src = made.picture;
-  picture.alt = `A scene with digits; found: ${made.found.map((one) => one.digit).join(", ") || "none"}`;
+  const kind = settings.detector.digits ? "A scene with digits" : "Your picture";
+  picture.alt = `${kind}; found: ${made.found.map((one) => one.class).join(", ") || "none"}`;
   svg.setAttribute("viewBox", `-0.5 -0.5 ${made.width} ${made.height}`);
   const make = (kind, parent, attributes) => {
     const element = document.createElementNS("http://www.w3.org/2000/svg", kind);
@@ -380,19 +385,25 @@ function showScene(made, time) {
   svg.replaceChildren();
   for (const one of marks) {
     const [x0, y0, x1, y1] = one.box, group = make("g", svg, { class: one.kind });
+    if (one.kind === "own") group.style.setProperty("--class", colours.get(one.class));
     const height = made.width * Math.max(1 / 44, 12 / $("view").clientWidth);  // to be read on a phone too
     make("rect", group, { x: x0, y: y0, width: x1 - x0, height: y1 - y0, rx: 2 });
     const text = make("text", group, { x: x0 + 1, y: y0 - 3 < height ? y1 + height : y0 - 3, "font-size": height });
-    text.textContent = one.digit;
-    if (one.probability) make("title", group, {}).textContent = `${one.digit}: ${percent(one.probability)}, size ${one.size}`;
+    text.textContent = one.class;
+    if (one.probability) make("title", group, {}).textContent = `${one.class}: ${percent(one.probability)}, `
+      + (settings.detector.digits ? `size ${one.size}` : `${Math.round(long(one.box) * made.pixel)} pixels`);
   }
   const found = made.truth
     ? `Found ${right} of ${made.truth.length} digits` + (marks.some((one) => one.kind === "wrong")
       ? `, and ${made.found.length - right} that ${made.found.length - right === 1 ? "is" : "are"} wrong` : "")
-    : `Found ${made.found.length} digit${made.found.length === 1 ? "" : "s"}`;
-  const sizes = made.found.map((one) => one.size);
-  const range = sizes.length ? `, of sizes ${name(Math.min(...sizes))} to ${name(Math.max(...sizes))}` : "";
-  $("summary").textContent = `${found}${range}, in ${(time / 1000).toFixed(1)} s.`;
+    : `Found ${made.found.length} ${settings.detector.digits ? "digit" : "object"}${made.found.length === 1 ? "" : "s"}`;
+  const sizes = made.found.map((one) => settings.detector.digits ? one.size : long(one.box) * made.pixel);
+  const [least, most] = [Math.min(...sizes), Math.max(...sizes)];
+  const range = !sizes.length ? "" : settings.detector.digits ? `, of sizes ${name(least)} to ${name(most)}`
+    : `, ${Math.round(least)} to ${Math.round(most)} pixels long`;
+  const shrunk = made.shrunk > 1 ? ` The picture was searched ${name(made.shrunk)} times smaller, so that the answer `
+    + "comes in seconds; scalechannels detect searches all of it." : "";
+  $("summary").textContent = `${found}${range}, in ${(time / 1000).toFixed(1)} s.${shrunk}`;
   $("view").dataset.found = made.found.length;
 }
 
@@ -410,7 +421,7 @@ function choose(tab) {
   say("");
   if (!$("scene").hidden) {
     if (!settings.detector) $("summary").textContent = "This demo was started without a detector.";
-    else if (!sceneAsked) refreshScene();
+    else if (!sceneAsked && settings.detector.digits) refreshScene();
   }
 }
 
@@ -474,7 +485,24 @@ function element(kind, className, text = "") {
   return made;
 }
 
+/** The second tab for a detector of the user's own: no scenes of digits, their classes and their threshold. */
+function buildOwn({ classes, threshold }) {
+  for (const id of ["new-scene", "scene-background"]) $(id).hidden = true;
+  $("scene-drop").hidden = false;
+  $("open-scene").className = "main";
+  $("tab-scene").textContent = "Your detector";
+  $("scene-title").textContent = "Your objects, anywhere and of any size";
+  $("scene-lead").textContent = "Your detector looks at every point of a picture at every scale, and shows what has a "
+    + `probability of at least ${percent(threshold)}.`;
+  $("legend").replaceChildren(...classes.map((one) => {
+    const named = element("span", "", one.name);
+    named.style.setProperty("--class", one.colour);
+    return named;
+  }));
+}
+
 function build() {
+  if (settings.detector && !settings.detector.digits) buildOwn(settings.detector);
   const slider = $("size");
   Object.assign(slider, { min: Math.log2(settings.smallest), max: Math.log2(settings.largest), step: 1 / 16 });
   settings.sizes.forEach((size, index) => {
