@@ -119,6 +119,18 @@ def test_at_a_low_temperature_it_is_the_window_that_decided():
     torch.testing.assert_close(soft.octaves, said.scales.log2().double(), rtol=0, atol=1e-6)
 
 
+def test_the_expected_window_does_not_depend_on_the_mode_and_leaves_no_trace():
+    net, image = network(), torch.randn(3, 1, 60, 70, dtype=torch.float64)
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    expected = expected_window(net.eval(), image)
+    found = expected_window(net.train(), image)
+    assert all(part.training for part in net.modules())
+    for name, value in net.state_dict().items():
+        assert torch.equal(value, before[name]), name
+    assert torch.equal(found.places, expected.places)
+    assert torch.equal(found.octaves, expected.octaves)
+
+
 def test_the_expected_window_has_the_gradient_of_moving_it():
     """Brighter below, the place moves down: its derivative is the difference quotient."""
     net = network(ScaleGrid.of(1.0, 2.0))

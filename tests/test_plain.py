@@ -275,3 +275,15 @@ def test_resized_images_have_one_answer_at_every_size_and_keep_their_aspect(tmp_
     assert torch.equal(again(wide), network(wide))
     with pytest.raises(ValueError, match="resize needs a backbone that says how large its window is"):
         PlainNetwork(torch.nn.Flatten(), resize=True)
+
+
+def test_explaining_does_not_depend_on_the_mode_and_leaves_no_trace() -> None:
+    torch.manual_seed(0)
+    network, images = PlainNetwork(ConvBackbone((3, 3), classes=3)), torch.randn(4, 1, 28, 28)
+    network(images)  # batch norm has statistics of its own now
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    said = network.explain(images).logits
+    assert all(part.training for part in network.modules())
+    for name, value in network.state_dict().items():
+        assert torch.equal(value, before[name]), name
+    assert torch.equal(network.eval()(images), said)

@@ -11,7 +11,7 @@ from torch.nn.modules.module import register_module_forward_hook
 from scalechannels import PlainNetwork, ScaleGrid, cnn, fovavg, fovmax, swmax
 from scalechannels.backbones import inference as pieces
 from scalechannels.backbones.inference import for_inference, in_pieces
-from scalechannels.backbones.paper import CifarBackbone
+from scalechannels.backbones.paper import CifarBackbone, ConvBackbone
 from scalechannels.backbones.residual import ResidualBackbone
 
 GRID = ScaleGrid.of(0.5, 1, 2)
@@ -254,3 +254,17 @@ def test_what_was_not_changed_is_folded(build: str):
                 module._check_input_dim = lambda _: pytest.fail("batch norm was called")
         with torch.no_grad():
             network(torch.randn(2, 1, 20, 20, dtype=torch.float64))
+
+
+class Doubled(nn.Conv2d):
+    def forward(self, maps: Tensor) -> Tensor:
+        return 2 * super().forward(maps)
+
+
+def test_a_layer_of_a_class_of_ones_own_is_called_and_not_folded() -> None:
+    backbone = ConvBackbone((3, 3), classes=3, hidden=4).eval()
+    block, images = backbone.convolutions[0], torch.randn(2, 1, 28, 28)
+    first = block[0]
+    block[0] = Doubled(first.in_channels, first.out_channels, first.kernel_size, stride=first.stride)
+    with torch.inference_mode():
+        torch.testing.assert_close(for_inference(backbone)(images), backbone(images))

@@ -16,6 +16,7 @@ from helpers.lively import lively
 from PIL import Image
 from torch import Tensor, nn
 
+import scalechannels
 from scalechannels import (
     LogMeanExpOverScales,
     MaxOverScales,
@@ -303,6 +304,22 @@ def test_the_command_exports_a_saved_network(
     assert told["input_size"] is None
     assert told["reduce"] == 1
     assert "smaller" not in said.out
+
+
+def test_the_file_of_a_network_that_was_saved_again_says_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    lively(fovlse(ScaleGrid.of(1.0, 2.0), classes=2)).save_pretrained("run")
+    config = RunConfig(DataConfig("folder", folder="photos", reduce=2))
+    Path("run/config.toml").write_text(config.to_toml(), encoding="utf-8")
+    Path("run/result.json").write_text('{"classes": ["cat", "dog"]}', encoding="utf-8")
+    scalechannels.load("run").save_pretrained("again")
+    assert command("again", "--onnx", "again.onnx") == 0
+    told = {entry.key: json.loads(entry.value) for entry in onnx.load("again.onnx").metadata_props}
+    assert told["classes"] == ["cat", "dog"]
+    assert told["reduce"] == 2
+    assert told["values"] == [0, 1]
 
 
 def test_the_file_of_a_run_on_reduced_images_says_so_and_then_gives_what_predict_gives(
