@@ -72,6 +72,7 @@ def export(
         error = export_detector(Detector(saved.network), onnx, size)
         print(f"{onnx}: images (1, channels, {size[0]}, {size[1]}) to boxes, odds and probabilities")
         print(f"onnxruntime agrees with PyTorch within {error:.0e} on a random image")
+        _say_shrunk(saved.reduce, "Boxes")
         return
     try:
         exported = DenseNetwork(saved.network) if dense else saved.network
@@ -104,8 +105,12 @@ def export(
             f"For calibrated probabilities divide the logits by {saved.temperature:.4g} before the softmax "
             "(`temperature` in the metadata)."
         )
-    if saved.reduce > 1:
+    _say_shrunk(saved.reduce, "Scales")
+
+
+def _say_shrunk(factor: int, what: str) -> None:
+    if factor > 1:
         print(
-            f"Shrink each image by a factor of {saved.reduce} along each side before you pass it in, as the "
-            "images of training were (`reduce` in the metadata). Scales are in pixels of the shrunken image."
+            f"Shrink each image by a factor of {factor} along each side before you pass it in, as the images "
+            f"of training were (`reduce` in the metadata). {what} are in pixels of the shrunken image."
         )

@@ -13,9 +13,11 @@ import scalechannels
 from scalechannels import Detector
 from scalechannels.data.boxes.labelled import BoxedImages
 from scalechannels.data.boxes.reading import read_boxes
+from scalechannels.data.frames import reduced
 from scalechannels.detection import learning, own_boxes
 from scalechannels.detection.boxes import overlap
-from scalechannels.detection.exported import OUTPUTS, decoded, export_detector
+from scalechannels.detection.detector import Detection
+from scalechannels.detection.exported import OUTPUTS, decoded
 from scalechannels.detection.own_boxes import PIXELS, Choices, Training, steps_for, unseen
 from scalechannels.detection.window_pool import Looks, Objects, looks, pooled, told, varied
 from scalechannels.report import boxes_run
@@ -242,22 +244,34 @@ def test_options_that_do_not_apply_are_refused(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
-def test_exported_detectors_give_the_same_boxes(boxed: BoxedImages, tmp_path: Path) -> None:
+@pytest.mark.parametrize("reduce", [1, 2])
+def test_a_trained_saved_loaded_and_exported_detector_gives_the_same_boxes(
+    reduce: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The whole round: colour, three classes, boxes that are no squares; also where images are shrunk."""
     import onnxruntime
 
-    trained = Training(boxed, Choices.of(boxed, 1, 1), steps=40).run()
-    detector = Detector(trained.network, threshold=0.2)
-    image = boxed.images[0].read(grey=False)[:, :90, :120].contiguous()
-    assert export_detector(detector, tmp_path / "found.onnx", (90, 120)) < 1e-3
+    things = read_boxes(drawn(tmp_path, images=1, scale=reduce))
+    choices = Choices.of(things, 1, 1)
+    assert choices.reduce == reduce
+    trained = Training(things, choices, steps=60).run()
+    Detector(trained.network, threshold=0.2).save_pretrained(tmp_path / "saved")
+    loaded = Detector.from_pretrained(tmp_path / "saved")
+    assert run("export", tmp_path / "saved", "--size", 90, 120, "--onnx", tmp_path / "found.onnx") == 0
+    assert (f"Shrink each image by a factor of {reduce}" in capsys.readouterr().out) == (reduce > 1)
     session = onnxruntime.InferenceSession(tmp_path / "found.onnx", providers=["CPUExecutionProvider"])
-    rules = {key: json.loads(session.get_modelmeta().custom_metadata_map[key]) for key in ("iou", "inside")}
-    found = decoded(*session.run(list(OUTPUTS), {"images": image[None].numpy()}), threshold=0.2, **rules)
-    expected = detector(image)
-    assert len(found) == len(expected) > 0
-    for (box, label, probability), one in zip(found, expected, strict=True):
-        assert label == one.label
-        assert box == pytest.approx(one.box, abs=0.01)
-        assert probability == pytest.approx(one.probability, abs=1e-3)
+    about = {name: json.loads(text) for name, text in session.get_modelmeta().custom_metadata_map.items()}
+    assert about["classes"] == ["brick", "coin", "leaf"]
+    assert (about["reduce"], about["input_size"]) == (reduce, [90, 120])
+
+    image = reduced(things.images[0].read(grey=False), reduce)[:, :90, :120].contiguous()
+    expected = Detector(trained.network, threshold=0.2)(image)
+    same(expected, loaded(image))
+    rules = {name: about[name] for name in ("threshold", "iou", "inside")}
+    found = decoded(*session.run(list(OUTPUTS), {"images": image[None].numpy()}), **rules)
+    same(expected, [Detection(tuple(box), label, p, 0, False, 0) for box, label, p in found], 0.01)
+    sides = torch.tensor([one.box for one in expected]).view(-1, 2, 2).diff(dim=1)[:, 0]  # (N, 2)
+    assert (sides[:, 0] / sides[:, 1]).log().abs().max() > 0.05
 
 
 @pytest.mark.slow
