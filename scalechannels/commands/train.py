@@ -85,6 +85,14 @@ def train_network(
         Path | None,
         Parameter(help="Labelled boxes: a folder of more images, all without objects.", validator=FOLDER),
     ] = None,
+    turns: Annotated[
+        bool,
+        Parameter(
+            help="Labelled boxes: objects have no upright side, as from the air or under a microscope; they "
+            "are learnt turned by quarters and mirrored.",
+            negative=(),
+        ),
+    ] = False,
     network: NetworkConfig | None = None,
     training: TrainingConfig | None = None,
     recipe: Annotated[
@@ -130,7 +138,7 @@ def train_network(
 
     For labelled boxes (--data boxes.json: a COCO .json, a .csv, or a folder of Pascal VOC .xml or YOLO .txt
     files), a detector is trained for objects of many sizes; of the other options, --range, --negatives,
-    --training.seed, --skip-corrupt, --max-pixels, --out and --device apply.
+    --turns, --training.seed, --skip-corrupt, --max-pixels, --out and --device apply.
 
     For example:
 
@@ -146,10 +154,15 @@ def train_network(
 
     if data is not None and data.folder and _holds_boxes(data.folder):
         said = data, network or NetworkConfig(), training or TrainingConfig()
-        train_detector(*said, budget, negatives, out, require_device(device))
+        train_detector(*said, budget, negatives, turns, out, require_device(device))
         return
     if negatives is not None:
         raise ValueError("--negatives is for labelled boxes: give them as --data boxes.json")
+    if turns:
+        raise ValueError(
+            "--turns is for labelled boxes, given as --data boxes.json; for other images there are "
+            "--training.rotation and --training.flips"
+        )
     wanted = RunConfig(data or DataConfig(), network or NetworkConfig(), training or TrainingConfig())
     if recipe == "recommended":
         from scalechannels.training.config.recommended import recommended
@@ -182,6 +195,7 @@ def train_detector(
     training: TrainingConfig,
     budget: str | None,
     negatives: Path | None,
+    turns: bool,
     out: Path,
     device: str,
 ) -> None:
@@ -203,6 +217,7 @@ def train_detector(
         high=high,
         seed=training.seed,
         negatives=negatives,
+        turns=turns,
         skip=data.skip_corrupt,
         max_pixels=data.max_pixels,
     )

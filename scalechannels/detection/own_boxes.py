@@ -130,6 +130,7 @@ class Training:
         seed: int = 0,
         steps: int | None = None,
         flips: bool = True,
+        turns: bool = False,
         max_pixels: int = MAX_PIXELS,
         device: str = "cpu",
         state: Path | None = None,
@@ -138,8 +139,10 @@ class Training:
         self.boxed, self.choices, self.seed = boxed, choices, seed
         self.steps = steps or steps_for(boxed)
         self.images, self.max_pixels = [*boxed.images, *negatives], max_pixels
-        self.flips, self.device, self.state, self.report = flips, device, state, report
+        self.flips, self.turns, self.device, self.state, self.report = flips, turns, device, state, report
         self.classes, self.channels = len(boxed.classes), 1 if choices.grey else 3
+        self.work = sum(1 / scale**2 for scale in choices.grid)
+        """Pixels in all channels that mining looks at for each pixel of a picture."""
         self.generator = torch.Generator().manual_seed(seed)
         torch.manual_seed(seed)
         outputs = self.classes + 1 + BOX_OUTPUTS
@@ -207,13 +210,13 @@ class Training:
             picture, objects = self.picture(image)
             share = len(image.labels) / self.boxed.objects or 1 / (4 * len(self.images))
             count = max(EACH // 2, round(max(ABOUT, FOR_EACH * self.boxed.objects) * share))
-            where = looks(objects, picture.shape[1:], count, PIXELS, scales, self.generator)
+            where = self._looks(objects, picture.shape[1:], count, scales)
             parts.append(self._pooled(picture, where, objects))
         self.own, parts = joined(parts), []
         scales = 0.4, TEXTURE / WINDOW / 2
         for _ in range(ELSEWHERE // EACH):
             made = texture(self.channels, TEXTURE, self.generator)
-            where = looks(Objects.none(), made.shape[1:], EACH, PIXELS, scales, self.generator)
+            where = self._looks(Objects.none(), made.shape[1:], EACH, scales)
             parts.append(self._pooled(made, where, Objects.none()))
         self.textures = joined(parts)
 
@@ -221,15 +224,14 @@ class Training:
     def _mine(self) -> None:
         """Look with the network as it is, and learn from where it sees objects, right and wrong."""
         detector = Detector(self.network, rules=self.rules(0.1))
-        work = sum(1 / scale**2 for scale in self.choices.grid)
         parts: list[Pool] = []
         spent = 0.0
         for index in torch.randperm(len(self.images), generator=self.generator).tolist():
             picture, objects = self._part(*self.picture(self.images[index]))
             parts.append(self._seen(detector, picture, objects))
-            if (spent := spent + picture[0].numel() * work) > MINING / 2:
+            if (spent := spent + picture[0].numel() * self.work) > MINING / 2:
                 break
-        for _ in range(max(1, round(MINING / 2 / work / TEXTURE**2))):
+        for _ in range(max(1, round(MINING / 2 / self.work / TEXTURE**2))):
             made = texture(self.channels, TEXTURE, self.generator)
             parts.append(self._seen(detector, made, Objects.none()))
         found = joined(parts)
@@ -260,6 +262,11 @@ class Training:
         near = centres + 0.08 * PIXELS * sigmas[:, None] * drawn
         return self._pooled(picture, Looks(torch.cat((centres, near)), sigmas.repeat(2)), objects)
 
+    def _looks(
+        self, objects: Objects, shape: Sequence[int], count: int, scales: tuple[float, float]
+    ) -> Looks:
+        return looks(objects, shape, count, PIXELS, scales, self.generator)
+
     def _pooled(self, picture: Tensor, where: Looks, objects: Objects) -> Pool:
         return pooled(picture, where, objects, WINDOW, PIXELS, self.classes)
 
@@ -275,5 +282,6 @@ class Training:
                 if pool is not None
             ]
         )
-        windows, boxes = varied(drawn.seen.float().div_(255), drawn.boxes, self.flips, generator)
+        seen = drawn.seen.float().div_(255)
+        windows, boxes = varied(seen, drawn.boxes, self.flips, generator, self.turns)
         return Batch(windows.contiguous(memory_format=torch.channels_last), drawn.targets, boxes, drawn.fits)

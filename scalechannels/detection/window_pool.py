@@ -185,8 +185,14 @@ def share_inside(squares: Tensor, regions: Tensor) -> Tensor:
     return (intersections(squares, regions) / areas(squares)[:, None]).amax(1)
 
 
-def varied(windows: Tensor, boxes: Tensor, flips: bool, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Windows (B, C, n, n) in other lights, with `flips` half of them mirrored left to right, boxes too."""
+def varied(
+    windows: Tensor, boxes: Tensor, flips: bool, generator: torch.Generator, turns: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Windows (B, C, n, n) in other lights, with `flips` half of them mirrored left to right, boxes too.
+
+    turns   half of them are also mirrored top to bottom, and half about the diagonal: with `flips`, all eight
+            positions of a square
+    """
     count, channels = windows.shape[:2]
 
     def uniform(*shape: int) -> Tensor:
@@ -196,6 +202,12 @@ def varied(windows: Tensor, boxes: Tensor, flips: bool, generator: torch.Generat
         turned = uniform() > 0
         windows = torch.where(turned[:, None, None, None], windows.flip(3), windows)
         boxes = torch.cat((torch.where(turned, -boxes[:, 0], boxes[:, 0])[:, None], boxes[:, 1:]), 1)
+    if turns:
+        turned, crossed = uniform(1) > 0, uniform(1) > 0  # (B, 1)
+        windows = torch.where(turned[..., None, None], windows.flip(2), windows)
+        boxes = torch.where(turned, boxes * torch.tensor([1.0, -1, 1, 1]), boxes)
+        windows = torch.where(crossed[..., None, None], windows.transpose(2, 3), windows)
+        boxes = torch.where(crossed, boxes[:, [1, 0, 3, 2]], boxes)
     gamma, contrast = 2 ** (0.4 * uniform(1, 1, 1)), 2 ** (0.5 * uniform(1, 1, 1))
     level = 0.12 * uniform(1, 1, 1) + 0.04 * uniform(channels, 1, 1) * (channels > 1)
     mean = windows.mean((2, 3), keepdim=True)

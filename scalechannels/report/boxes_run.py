@@ -46,6 +46,7 @@ def train_on_boxes(
     seed: int = 0,
     steps: int | None = None,
     negatives: Path | None = None,
+    turns: bool = False,
     skip: bool = False,
     max_pixels: int | None = None,
     say: Callable[[str], None] = to_stderr,
@@ -63,7 +64,9 @@ def train_on_boxes(
     remarks = list(unseen(learnt, choices, low))
     for remark in remarks:
         say(f"warning: {remark}")
-    options = {"range": [low, high], "seed": seed, "steps": steps}
+    options: dict[str, Any] = {"range": [low, high], "seed": seed, "steps": steps}
+    if turns:
+        options["turns"] = True
     folder = out / f"detector-{labels.resolve().stem}-{identity(boxed, quiet, options)}"
     make_folder(out)
     with locked(folder):
@@ -79,6 +82,7 @@ def train_on_boxes(
             negatives=quiet,
             seed=seed,
             steps=steps,
+            turns=turns,
             max_pixels=limit,
             device=device,
             state=folder / STATE,

@@ -1,6 +1,7 @@
 """The detection benchmarks: what they count is right, and nothing is looked at twice."""
 
 import json
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 import torch
 
 from benchmarks import detection_scenes, detection_table, detection_trees_established
+from benchmarks.one_scale import told_by_place
+from scalechannels.detection.window_pool import Looks, Objects
 
 BOXES = [[10.0, 10.0, 37.0, 37.0], [60.0, 60.0, 87.0, 87.0], [100.0, 10.0, 127.0, 37.0]]
 
@@ -87,3 +90,16 @@ def test_trees_follow_their_crops(seed: int, jitter: bool) -> None:
     for edges in target["boxes"]:
         seen = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
         torch.testing.assert_close(edges, torch.tensor(seen, dtype=torch.float32), atol=1.1, rtol=0)
+
+
+def test_windows_of_one_scale_are_told_of_objects_of_any_size() -> None:
+    """Trees of 20 and of 40 pixels and windows of σ = 1 about them: both count, with boxes to scale."""
+    boxes = torch.tensor([[0.0, 0.0, 20.0, 20.0], [100.0, 100.0, 120.0, 140.0]], dtype=torch.float64)
+    trees = Objects(boxes, torch.zeros(2, dtype=torch.int64), torch.zeros(0, 4, dtype=torch.float64))
+    centres = torch.tensor([[10.0, 10.0], [120.0, 110.0], [124.0, 110.0], [60.0, 60.0]], dtype=torch.float64)
+    targets, said, fits = told_by_place(Looks(centres, torch.ones(4, dtype=torch.float64)), trees, 1)
+    assert targets[:, 0].tolist() == [1, 1, 1, 0]
+    assert fits.tolist() == [1, 1, 1, 0]
+    two = math.log(2)
+    expected = [[0, 0, 0, 0], [0, 0, 0, two], [0, -4 / 20, 0, two]]
+    torch.testing.assert_close(said[:3], torch.tensor(expected), atol=1e-6, rtol=0)

@@ -142,6 +142,21 @@ def test_mirrored_windows_have_mirrored_boxes() -> None:
         assert seen[index].argmax() == original.argmax()
 
 
+def test_turned_windows_have_turned_boxes() -> None:
+    """A bright rectangle in each window: where it lies afterwards is what its box says."""
+    x0, y0, x1, y1 = 4, 10, 12, 25  # of 28 pixels; the window's square has all of them
+    windows = torch.zeros(200, 1, 28, 28)
+    windows[..., y0:y1, x0:x1] = 1
+    box = [(x0 + x1) / 56 - 0.5, (y0 + y1) / 56 - 0.5, np.log((x1 - x0) / 28), np.log((y1 - y0) / 28)]
+    seen, moved = varied(windows, torch.tensor([box]).repeat(200, 1), True, torch.Generator(), turns=True)
+    for picture, (right, down, width, height) in zip(seen[:, 0], moved, strict=True):
+        rows, columns = (picture > picture.mean()).nonzero(as_tuple=True)
+        for at, middle, side in ((columns, right, width.exp()), (rows, down, height.exp())):
+            assert float(at.min()) == pytest.approx(28 * float(middle - side / 2 + 0.5), abs=1e-3)
+            assert float(at.max()) + 1 == pytest.approx(28 * float(middle + side / 2 + 0.5), abs=1e-3)
+    assert len(moved.unique(dim=0)) == 8  # all positions of a square
+
+
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trainings that learn next to nothing, in a second."""
@@ -225,6 +240,7 @@ def test_saved_and_loaded_detectors_give_the_same_boxes(boxed: BoxedImages, tmp_
         (("things.csv", "--negatives", "empty"), "'empty' has no images to use as --negatives"),
         (("things.csv", "--budget", "9m"), "labelled boxes take none of these options but"),
         (("empty", "--negatives", "empty"), "--negatives is for labelled boxes"),
+        (("empty", "--turns"), "--turns is for labelled boxes"),
     ],
 )
 def test_options_that_do_not_apply_are_refused(
