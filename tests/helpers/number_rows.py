@@ -114,6 +114,11 @@ class Rows(Sources):
         first = next(iter(report.values()))
         return " | ".join(detection_table.cells(report[row], first))
 
+    def trees(self, detector: str, image: str) -> str:
+        """Both average precisions of a detector of benchmarks.detection_trees in an image, by its sizes."""
+        rows = self.measured("detection_trees")["detectors"][detector]["rows"]
+        return " | ".join(f"{row['ap40']:.2f}, {row['ap50']:.2f}" for row in rows if row["image"] == image)
+
 
 def paper(network: str, train: str = "mean") -> dict[str, float]:
     """The paper's own numbers."""

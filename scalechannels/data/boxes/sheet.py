@@ -59,7 +59,9 @@ def summary(boxed: BoxedImages) -> str:
     empty = sum(len(image.labels) == 0 for image in boxed.images)
     ignored = sum(len(image.ignored) for image in boxed.images)
     kind = "grey" if boxed.grey else "colour"
-    lines.append(f"{len(boxed.images)} images ({kind}), {empty} without objects; {ignored} ignored regions")
+    number = len(boxed.images)
+    plural = "image" if number == 1 else "images"
+    lines.append(f"{number} {plural} ({kind}), {empty} without objects; {ignored} ignored regions")
     return "\n".join(lines)
 
 
