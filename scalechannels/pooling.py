@@ -54,7 +54,15 @@ class Pooling(nn.Module):
 
 
 class MaxOverScales(Pooling):
-    """FovMax: for each class the channel that believes in it most."""
+    """FovMax: for each class the channel that believes in it most.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import MaxOverScales
+        >>> channels = torch.tensor([[[0.0, 4.0], [2.0, 1.0]]])             # (B, S, K)
+        >>> MaxOverScales()(channels)                           # (B, K)
+        tensor([[2., 4.]])
+    """
 
     def forward(self, channels: Tensor) -> Tensor:
         return maximum(channels, 1)  # (B, K)
@@ -65,7 +73,15 @@ class MaxOverScales(Pooling):
 
 
 class MeanOverScales(Pooling):
-    """FovAvg: all channels have an equal say."""
+    """FovAvg: all channels have an equal say.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import MeanOverScales
+        >>> channels = torch.tensor([[[0.0, 4.0], [2.0, 1.0]]])             # (B, S, K)
+        >>> MeanOverScales()(channels)                          # (B, K)
+        tensor([[1.0000, 2.5000]])
+    """
 
     def forward(self, channels: Tensor) -> Tensor:
         return channels.mean(1)  # (B, K)
@@ -78,6 +94,13 @@ class LogMeanExpOverScales(Pooling):
     """log of the mean of exp: between the maximum and the mean, and smooth, so every channel learns.
 
     Law: mean <= log-mean-exp <= max, equal when all channels agree.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import LogMeanExpOverScales
+        >>> channels = torch.tensor([[[0.0, 4.0], [2.0, 1.0]]])             # (B, S, K)
+        >>> LogMeanExpOverScales()(channels)                    # (B, K)
+        tensor([[1.4338, 3.3554]])
     """
 
     def forward(self, channels: Tensor) -> Tensor:
@@ -92,6 +115,13 @@ class MeanProbabilityOverScales(Pooling):
 
     It is log-mean-exp of log-probabilities. What a channel cannot say is that it sees nothing: one that is
     sure of the wrong class counts as much as the one that is right.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import MeanProbabilityOverScales
+        >>> channels = torch.tensor([[[0.0, 4.0], [2.0, 1.0]]])             # (B, S, K)
+        >>> MeanProbabilityOverScales()(channels).exp()         # (B, K), probabilities
+        tensor([[0.3745, 0.6255]])
     """
 
     def forward(self, channels: Tensor) -> Tensor:
@@ -102,7 +132,17 @@ class MeanProbabilityOverScales(Pooling):
 
 
 class ConcatScales(Pooling):
-    """FovConc: a dense layer over all channels' outputs. Not symmetric, so nothing makes it invariant."""
+    """FovConc: a dense layer over all channels' outputs. Not symmetric, so nothing makes it invariant.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import ConcatScales
+        >>> pool = ConcatScales(scales=17, inputs=10)
+        >>> pool(torch.rand(2, 17, 10)).shape                   # (B, S, K) to (B, K)
+        torch.Size([2, 10])
+        >>> pool.mix.weight.shape
+        torch.Size([10, 170])
+    """
 
     of_fixed_scales = True
 

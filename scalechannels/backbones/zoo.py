@@ -34,6 +34,14 @@ class LibraryBackbone(Backbone):
     would need one, for weights or for a name of timm's such as "hf-hub:…", is refused when it is loaded.
     Limit: the library has to be installed then as well. The paper trained its channels from scratch: with
     pretrained ones it saw considerably worse generalisation over large ranges of scale.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import LibraryBackbone, MaxOverScales, ScaleChannelNetwork, ScaleGrid
+        >>> backbone = LibraryBackbone("torchvision", "resnet18", classes=4)
+        >>> network = ScaleChannelNetwork(backbone, ScaleGrid.of(1, 2), MaxOverScales(), window=64)
+        >>> network(torch.rand(2, 3, 100, 150)).shape
+        torch.Size([2, 4])
     """
 
     mean: Tensor
