@@ -150,7 +150,17 @@ class Detector:
         return cls(ScaleChannelNetwork.from_pretrained(place, **options))
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
-        """Everything that `from_pretrained` and `scalechannels.load` need: the network and how it is used."""
+        """Everything that `from_pretrained` and `scalechannels.load` need: the network and how it is used.
+
+        Example:
+            >>> import tempfile, scalechannels
+            >>> network = scalechannels.load("digit-detector")
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     scalechannels.Detector(network, threshold=0.7).save_pretrained(folder)
+            ...     again = scalechannels.load(folder)
+            >>> type(again).__name__, again.threshold
+            ('Detector', 0.7)
+        """
         usage = self.network.usage or {"classes": None, "values": "unit", "reduce": 1}
         self.network.usage = {**usage, "background": self.background, "detector": asdict(self.rules)}
         self.network.save_pretrained(Path(folder))
