@@ -1,6 +1,6 @@
 """A torchvision or timm model as the backbone of scale channels, saved and rebuilt by its name.
 
-Both libraries are optional (`pip install 'scalechannels[backbones]'`) and imported when a model is made. A
+Both libraries are optional (`pip install "scalechannels[backbones]"`) and imported when a model is made. A
 model of your own needs nothing of this: ScaleChannelNetwork takes any (N, C, n, n) to (N, K).
 """
 
@@ -137,7 +137,7 @@ def import_library(name: str) -> Any:
         missing = (error.name or name).split(".")[0]
         needs = "" if missing == name else f"{name} needs {missing}, and "
         raise ImportError(
-            f"{needs}{missing} is not installed: pip install 'scalechannels[backbones]'. {advice}"
+            f'{needs}{missing} is not installed: pip install "scalechannels[backbones]". {advice}'
         ) from error
     except (ImportError, RuntimeError, AttributeError, OSError) as error:
         # Such as "operator torchvision::nms does not exist": its compiled part was built for another torch.

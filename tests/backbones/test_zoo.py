@@ -126,7 +126,7 @@ def test_models_that_give_no_logits_are_told() -> None:
 def test_a_library_that_is_missing_is_told_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = ModuleNotFoundError("No module named 'torchvision'", name="torchvision")
     cannot_import(monkeypatch, missing)
-    with pytest.raises(ImportError, match=r"^torchvision is not installed: pip install 'scalechannels\["):
+    with pytest.raises(ImportError, match=r'^torchvision is not installed: pip install "scalechannels\['):
         LibraryBackbone("torchvision", "resnet18", classes=2)
     with pytest.raises(ImportError, match=r"^timm needs torchvision, and torchvision is not installed"):
         import_library("timm")
