@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -149,6 +149,10 @@ class DenseNetwork(nn.Module):
         self.network, self.step, self.tile = network, step, max(tile, step)
         with evaluating(network):
             self.stride = self._slid().stride  # refuses what cannot slide
+
+    if TYPE_CHECKING:  # torch says that a module gives anything
+
+        def __call__(self, images: Tensor) -> DenseMap: ...
 
     @property
     def grid(self) -> ScaleGrid:

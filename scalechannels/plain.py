@@ -12,7 +12,7 @@ trained on objects of another size, and is often sure of them, and wrong.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -49,6 +49,10 @@ class PlainNetwork(Network):
             raise ValueError("resize needs a backbone that says how large its window is")
         self.backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.resize = resize
+
+    if TYPE_CHECKING:  # torch says that a module gives anything
+
+        def __call__(self, images: Tensor) -> Tensor: ...
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (B, K)."""

@@ -18,7 +18,7 @@ what makes the network scale invariant.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -38,6 +38,10 @@ class Pooling(nn.Module):
         super().__init_subclass__()
         if "__init__" in vars(cls) and cls.arguments is Pooling.arguments:
             raise TypeError(f"{cls.__name__} has a constructor: it needs `arguments`, which are saved")
+
+    if TYPE_CHECKING:  # torch says that a module gives anything
+
+        def __call__(self, channels: Tensor) -> Tensor: ...
 
     @classmethod
     def over(cls, scales: int, classes: int) -> Pooling:

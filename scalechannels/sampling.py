@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import reduce
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -99,6 +99,10 @@ class Foveate(nn.Module):
         super()._apply(fn, recurse)
         self.spacing = _spacing(self.grid, device)
         return self
+
+    if TYPE_CHECKING:  # torch says that a module gives anything
+
+        def __call__(self, images: Tensor, centres: Tensor | None = None) -> Tensor: ...
 
     def forward(self, images: Tensor, centres: Tensor | None = None) -> Tensor:
         """Windows (B, S, C, n, n); `centres` (B, 2) are rows and columns, by default the image's centre."""
