@@ -37,22 +37,54 @@ class PaperOptions(TypedDict, total=False):
 
 
 def fovmax(grid: ScaleGrid, **options: Unpack[PaperOptions]) -> ScaleChannelNetwork:
-    """The paper's FovMax: maximum over scales."""
+    """The paper's FovMax: maximum over scales.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import ScaleGrid, fovmax
+        >>> network = fovmax(ScaleGrid(0.5, 8, ratio=2))
+        >>> network(torch.rand(2, 1, 112, 112)).shape
+        torch.Size([2, 10])
+    """
     return paper_network(grid, MaxOverScales(), **options)
 
 
 def fovavg(grid: ScaleGrid, **options: Unpack[PaperOptions]) -> ScaleChannelNetwork:
-    """The paper's FovAvg: average over scales."""
+    """The paper's FovAvg: average over scales.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import ScaleGrid, fovavg
+        >>> network = fovavg(ScaleGrid(0.5, 2, ratio=2), data="cifar10")
+        >>> network(torch.rand(2, 3, 112, 112)).shape
+        torch.Size([2, 10])
+    """
     return paper_network(grid, MeanOverScales(), **options)
 
 
 def fovlse(grid: ScaleGrid, **options: Unpack[PaperOptions]) -> ScaleChannelNetwork:
-    """Log-mean-exp over scales, which the paper does not have; docs/notebook.md compares them."""
+    """Log-mean-exp over scales, which the paper does not have; docs/notebook.md compares them.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import ScaleGrid, fovlse
+        >>> network = fovlse(ScaleGrid(0.5, 8, ratio=2), channels=3, classes=5)
+        >>> network(torch.rand(2, 3, 112, 112)).shape
+        torch.Size([2, 5])
+    """
     return paper_network(grid, LogMeanExpOverScales(), **options)
 
 
 def fovconc(grid: ScaleGrid, **options: Unpack[PaperOptions]) -> ScaleChannelNetwork:
-    """The paper's FovConc: a dense layer over the concatenated logits."""
+    """The paper's FovConc: a dense layer over the concatenated logits.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import ScaleGrid, fovconc
+        >>> network = fovconc(ScaleGrid(0.5, 8, ratio=2))
+        >>> network(torch.rand(2, 1, 112, 112)).shape
+        torch.Size([2, 10])
+    """
     return paper_network(grid, ConcatScales(len(grid), options.get("classes", 10)), **options)
 
 
@@ -69,7 +101,16 @@ def swmax(
     centred: bool = False,
     drop_features: bool = False,
 ) -> ScaleChannelNetwork:
-    """The paper's SWMax: maximum over places, then over scales; without batch norm, which harms it."""
+    """The paper's SWMax: maximum over places, then over scales; without batch norm, which harms it.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import ScaleGrid, swmax
+        >>> network = swmax(ScaleGrid(1, 4, ratio=2))
+        >>> why = network.explain(torch.rand(2, 1, 64, 96))
+        >>> why.logits.shape, why.places.shape                  # and where the deciding window lies
+        (torch.Size([2, 10]), torch.Size([2, 2]))
+    """
     with_norm = batch_norm or norm == "joint"
     return ScaleChannelNetwork(
         mnist_backbone(window=window, channels=channels, classes=classes, batch_norm=with_norm),

@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -120,6 +120,13 @@ class DenseNetwork(nn.Module):
     included; about every point x₀, scaling the image leaves the pooled logits unchanged (the paper's local
     scale invariance). Limits: between lattice points logits are interpolated; the invariance holds as far as
     that of the foveated network. Tiles change nothing beyond rounding.
+
+    Example:
+        >>> import torch, scalechannels
+        >>> dense = scalechannels.DenseNetwork(scalechannels.load("fovlse-mnist"), step=8)
+        >>> found = dense(torch.full((1, 1, 64, 96), -0.76))    # (B, C, H, W)
+        >>> found.logits.shape, found.scales.shape              # at every eighth pixel
+        (torch.Size([1, 10, 8, 12]), torch.Size([1, 8, 12]))
     """
 
     def __init__(self, network: ScaleChannelNetwork, step: int = 4, *, tile: int = TILE) -> None:
@@ -142,6 +149,10 @@ class DenseNetwork(nn.Module):
         self.network, self.step, self.tile = network, step, max(tile, step)
         with evaluating(network):
             self.stride = self._slid().stride  # refuses what cannot slide
+
+    if TYPE_CHECKING:  # torch says that a module gives anything
+
+        def __call__(self, images: Tensor) -> DenseMap: ...
 
     @property
     def grid(self) -> ScaleGrid:

@@ -48,6 +48,17 @@ def scale_invariance_error(
 
     `rescale(factor)` gives the rescaled images where they can be had better than by resampling, such as an
     analytic signal or digits that are rendered anew; by default `rescale_images`.
+
+    Example:
+        >>> import torch, scalechannels
+        >>> network = scalechannels.load("fovlse-mnist")
+        >>> images = torch.full((1, 1, 112, 112), -0.76)        # black, (B, C, H, W)
+        >>> images[:, :, 36:76, 54:58] = 0.76                   # a bar of 40 pixels: a one
+        >>> (half,) = scalechannels.scale_invariance_error(network, images, factors=[0.5])
+        >>> half.factor, half.agreement                         # the winning class stayed the same
+        (0.5, 1.0)
+        >>> half.error < 0.2                                    # how far the logits moved, over their length
+        True
     """
     require_images(images)
     original = network(images)  # (B, K)

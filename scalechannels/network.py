@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +29,19 @@ FOVEATED_AT_ONCE = 8
 
 
 class Explanation(NamedTuple):
-    """What a network says about images, and what decided it."""
+    """What a network says about images, and what decided it.
+
+    Example:
+        >>> import torch, scalechannels
+        >>> network = scalechannels.load("fovlse-mnist")
+        >>> images = torch.full((1, 1, 112, 112), -0.76)        # black, (B, C, H, W)
+        >>> images[:, :, 36:76, 54:58] = 0.76                   # a bar of 40 pixels: a one
+        >>> why = network.explain(images)
+        >>> why.logits.argmax(1), why.channels.shape, why.contributions.shape
+        (tensor([1]), torch.Size([1, 17, 10]), torch.Size([1, 17]))
+        >>> why.scales                                          # of the channel that decided
+        tensor([0.8409])
+    """
 
     logits: Tensor  # (B, K)
     channels: Tensor | None = None  # (B, S, K): what each scale channel says; None without channels
@@ -83,6 +95,15 @@ class ScaleChannelNetwork(Network):
     by no more than the logits vary within a step of their peak. Scaling holds about the image's centre with
     `centred`, whose lattices are scaled with the image; else it holds up to such a shift. The channels of
     fine scales look at more views of the object than those of coarse scales.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import LogMeanExpOverScales, ScaleChannelNetwork, ScaleGrid
+        >>> backbone = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 5))
+        >>> grid = ScaleGrid.from_sizes(training=40, deployment=(20, 160), window=32)
+        >>> network = ScaleChannelNetwork(backbone, grid, LogMeanExpOverScales(), window=32)
+        >>> network(torch.rand(2, 3, 200, 300)).shape           # images of any size to (B, K)
+        torch.Size([2, 5])
     """
 
     def __init__(
@@ -151,6 +172,10 @@ class ScaleChannelNetwork(Network):
         self.backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.pool, self.head = pool, head
 
+    if TYPE_CHECKING:  # torch says that a module gives anything
+
+        def __call__(self, images: Tensor, centres: Tensor | None = None) -> Tensor: ...
+
     @property
     def grid(self) -> ScaleGrid:
         return self.foveate.grid
@@ -160,7 +185,19 @@ class ScaleChannelNetwork(Network):
         return self.pool_channels(self._in_pieces(self._channels, images, centres))
 
     def channel_logits(self, images: Tensor, centres: Tensor | None = None) -> Tensor:
-        """What each channel says before pooling: (B, S, K)."""
+        """What each channel says before pooling: (B, S, K).
+
+        Example:
+            >>> import torch
+            >>> from scalechannels import ScaleGrid, fovlse
+            >>> network = fovlse(ScaleGrid.of(1, 2, 4)).eval()
+            >>> images = torch.rand(2, 1, 112, 112)
+            >>> channels = network.channel_logits(images)
+            >>> channels.shape
+            torch.Size([2, 3, 10])
+            >>> torch.equal(network.pool_channels(channels), network(images))
+            True
+        """
         channels = self._in_pieces(self._channels, images, centres)
         return channels if self.head is None else self.head(channels)
 
@@ -168,6 +205,16 @@ class ScaleChannelNetwork(Network):
         """Logits, each channel's logits and contribution, the deciding scale and place, from one pass.
 
         Law: in eval mode, whatever mode the network is in; the logits are those of `forward` then.
+
+        Example:
+            >>> import torch, scalechannels
+            >>> network = scalechannels.load("fovlse-mnist")
+            >>> images = torch.full((1, 1, 112, 112), -0.76)        # black, (B, C, H, W)
+            >>> images[:, :, 36:76, 54:58] = 0.76                   # a bar of 40 pixels: a one
+            >>> images[:, :, 16:96, 52:60] = 0.76                   # twice as large
+            >>> why = network.explain(images)
+            >>> why.logits.argmax(1), why.scales                    # the same class, by a coarser channel
+            (tensor([1]), tensor([1.6818]))
         """
         with evaluating(self):
             if self.everywhere is None:

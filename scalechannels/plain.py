@@ -12,7 +12,7 @@ trained on objects of another size, and is often sure of them, and wrong.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +32,13 @@ class PlainNetwork(Network):
 
     resize     False: images have the backbone's size. True: images of any size are resized to its window
                first, see `resized`; the answer then does not depend on their size in pixels
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import PlainNetwork
+        >>> backbone = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 5))
+        >>> PlainNetwork(backbone)(torch.rand(2, 3, 32, 32)).shape
+        torch.Size([2, 5])
     """
 
     look: Literal["whole"] = "whole"
@@ -42,6 +49,10 @@ class PlainNetwork(Network):
             raise ValueError("resize needs a backbone that says how large its window is")
         self.backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.resize = resize
+
+    if TYPE_CHECKING:  # torch says that a module gives anything
+
+        def __call__(self, images: Tensor) -> Tensor: ...
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (B, K)."""
@@ -88,6 +99,15 @@ def cnn(
     """The paper's plain CNN: eight blocks on 112x112 digits (92,198 parameters), or the CIFAR-10 backbone.
 
     width      of digits' CNN: how many times as many features, but for those of the classes
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import cnn
+        >>> network = cnn()
+        >>> network(torch.rand(2, 1, 112, 112)).shape
+        torch.Size([2, 10])
+        >>> sum(weights.numel() for weights in network.parameters())
+        92198
     """
     channels = usual(data)[0] if channels is None else channels
     require_counts(width=width)
@@ -124,6 +144,14 @@ def averaged_over_scales(
     outside, antialias   see Foveate; zoomed out, most of what the CNN sees lies outside the image
 
     Law: with the one factor 1 it is the CNN, its logits normalised to log-probabilities.
+
+    Example:
+        >>> import torch, scalechannels
+        >>> plain = scalechannels.load("cnn-mnist")             # learnt digits of size 2
+        >>> sizes = scalechannels.ScaleGrid(1, 4, ratio=2)
+        >>> network = scalechannels.averaged_over_scales(plain, sizes, training_size=2)
+        >>> list(network.grid), network(torch.rand(2, 1, 112, 112)).shape
+        ([0.5, 1.0, 2.0], torch.Size([2, 10]))
     """
     if not isinstance(network, PlainNetwork):
         raise TypeError(f"network must be a PlainNetwork, such as cnn(); got {type(network).__name__}")

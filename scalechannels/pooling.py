@@ -18,7 +18,7 @@ what makes the network scale invariant.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -39,6 +39,10 @@ class Pooling(nn.Module):
         if "__init__" in vars(cls) and cls.arguments is Pooling.arguments:
             raise TypeError(f"{cls.__name__} has a constructor: it needs `arguments`, which are saved")
 
+    if TYPE_CHECKING:  # torch says that a module gives anything
+
+        def __call__(self, channels: Tensor) -> Tensor: ...
+
     @classmethod
     def over(cls, scales: int, classes: int) -> Pooling:
         """The pooling of so many channels with so many outputs each."""
@@ -54,7 +58,15 @@ class Pooling(nn.Module):
 
 
 class MaxOverScales(Pooling):
-    """FovMax: for each class the channel that believes in it most."""
+    """FovMax: for each class the channel that believes in it most.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import MaxOverScales
+        >>> channels = torch.tensor([[[0.0, 4.0], [2.0, 1.0]]])             # (B, S, K)
+        >>> MaxOverScales()(channels)                           # (B, K)
+        tensor([[2., 4.]])
+    """
 
     def forward(self, channels: Tensor) -> Tensor:
         return maximum(channels, 1)  # (B, K)
@@ -65,7 +77,15 @@ class MaxOverScales(Pooling):
 
 
 class MeanOverScales(Pooling):
-    """FovAvg: all channels have an equal say."""
+    """FovAvg: all channels have an equal say.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import MeanOverScales
+        >>> channels = torch.tensor([[[0.0, 4.0], [2.0, 1.0]]])             # (B, S, K)
+        >>> MeanOverScales()(channels)                          # (B, K)
+        tensor([[1.0000, 2.5000]])
+    """
 
     def forward(self, channels: Tensor) -> Tensor:
         return channels.mean(1)  # (B, K)
@@ -78,6 +98,13 @@ class LogMeanExpOverScales(Pooling):
     """log of the mean of exp: between the maximum and the mean, and smooth, so every channel learns.
 
     Law: mean <= log-mean-exp <= max, equal when all channels agree.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import LogMeanExpOverScales
+        >>> channels = torch.tensor([[[0.0, 4.0], [2.0, 1.0]]])             # (B, S, K)
+        >>> LogMeanExpOverScales()(channels)                    # (B, K)
+        tensor([[1.4338, 3.3554]])
     """
 
     def forward(self, channels: Tensor) -> Tensor:
@@ -92,6 +119,13 @@ class MeanProbabilityOverScales(Pooling):
 
     It is log-mean-exp of log-probabilities. What a channel cannot say is that it sees nothing: one that is
     sure of the wrong class counts as much as the one that is right.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import MeanProbabilityOverScales
+        >>> channels = torch.tensor([[[0.0, 4.0], [2.0, 1.0]]])             # (B, S, K)
+        >>> MeanProbabilityOverScales()(channels).exp()         # (B, K), probabilities
+        tensor([[0.3745, 0.6255]])
     """
 
     def forward(self, channels: Tensor) -> Tensor:
@@ -102,7 +136,17 @@ class MeanProbabilityOverScales(Pooling):
 
 
 class ConcatScales(Pooling):
-    """FovConc: a dense layer over all channels' outputs. Not symmetric, so nothing makes it invariant."""
+    """FovConc: a dense layer over all channels' outputs. Not symmetric, so nothing makes it invariant.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import ConcatScales
+        >>> pool = ConcatScales(scales=17, inputs=10)
+        >>> pool(torch.rand(2, 17, 10)).shape                   # (B, S, K) to (B, K)
+        torch.Size([2, 10])
+        >>> pool.mix.weight.shape
+        torch.Size([10, 170])
+    """
 
     of_fixed_scales = True
 

@@ -39,6 +39,15 @@ class Predictor:
     """A saved network, by its folder or the name of a shipped one, that answers for files and tensors.
 
     Images are read, reduced and given to the network as `scalechannels predict` does it.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import Predictor
+        >>> image = torch.zeros(1, 112, 112)                    # or the path of an image file
+        >>> image[:, 36:76, 54:58] = 1                          # a bar of 40 pixels: a one
+        >>> answer = Predictor("fovlse-mnist")(image)
+        >>> answer.label, answer.probability > 0.9
+        ('1', True)
     """
 
     def __init__(self, network: str | os.PathLike[str], device: str = "cpu") -> None:

@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import reduce
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -48,6 +48,17 @@ class Foveate(nn.Module):
 
     Law: a signal enlarged by σ about the centre looks in channel σ as the original does in channel 1.
     Limit: up to interpolation error, and only while the window sees no border.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import Foveate, ScaleGrid
+        >>> images = torch.rand(2, 3, 100, 150)
+        >>> windows = Foveate(ScaleGrid.of(1, 2, 4), window=32)(images)
+        >>> windows.shape                                       # (B, S, C, n, n)
+        torch.Size([2, 3, 3, 32, 32])
+        >>> crop = images[:, :, 34:66, 59:91]                   # what channel 1 sees
+        >>> bool((windows[:, 0] - crop).abs().max() < 1e-4)
+        True
     """
 
     spacing: Tensor
@@ -88,6 +99,10 @@ class Foveate(nn.Module):
         super()._apply(fn, recurse)
         self.spacing = _spacing(self.grid, device)
         return self
+
+    if TYPE_CHECKING:  # torch says that a module gives anything
+
+        def __call__(self, images: Tensor, centres: Tensor | None = None) -> Tensor: ...
 
     def forward(self, images: Tensor, centres: Tensor | None = None) -> Tensor:
         """Windows (B, S, C, n, n); `centres` (B, 2) are rows and columns, by default the image's centre."""

@@ -30,6 +30,14 @@ class ScaleGrid(Sequence[float]):
 
     Law: scaling an image by one ratio shifts the channels of an evenly spaced grid by one place.
     Limit: at the ends of the grid a channel moves out and another one in; leave a margin there.
+
+    Example:
+        >>> from scalechannels import ScaleGrid
+        >>> grid = ScaleGrid(0.5, 8, ratio=2 ** 0.25)           # from 1/2 to 8, both ends included
+        >>> len(grid), grid.minimum, grid.maximum
+        (17, 0.5, 8.0)
+        >>> ScaleGrid(0.5, 2, ratio=2)[1:]
+        ScaleGrid.of(1, 2)
     """
 
     factors: tuple[float, ...]
@@ -60,7 +68,13 @@ class ScaleGrid(Sequence[float]):
 
     @classmethod
     def of(cls, *factors: SupportsFloat) -> ScaleGrid:
-        """A grid of explicit scales, strictly ascending: numbers, those of NumPy and torch included."""
+        """A grid of explicit scales, strictly ascending: numbers, those of NumPy and torch included.
+
+        Example:
+            >>> from scalechannels import ScaleGrid
+            >>> list(ScaleGrid.of(1, 1.5, 4))
+            [1.0, 1.5, 4.0]
+        """
         if not factors:
             raise ValueError("a grid needs at least one scale")
         if not all(_is_scale(factor) for factor in factors):
@@ -88,6 +102,11 @@ class ScaleGrid(Sequence[float]):
         An object of p pixels fills the window of channel p / window. Following the paper's rule, `margin`
         channels are added below and above, so that responses can fade out inside the grid; the training
         size lies on the grid exactly.
+
+        Example:
+            >>> from scalechannels import ScaleGrid
+            >>> ScaleGrid.from_sizes(training=28, deployment=(14, 56), ratio=2, margin=1)
+            ScaleGrid.of(0.25, 0.5, 1, 2, 4)
         """
         sizes = (training, *deployment)
         if not all(_is_scale(size) for size in sizes):

@@ -16,6 +16,15 @@ def scale_contributions(network: ScaleChannelNetwork, images: Tensor) -> Tensor:
     """The contribution of every channel to each image's winning class: (B, S), rows sum to 1.
 
     In eval mode, whatever mode the network is in.
+
+    Example:
+        >>> import torch, scalechannels
+        >>> network = scalechannels.load("fovlse-mnist")
+        >>> images = torch.full((1, 1, 112, 112), -0.76)        # black, (B, C, H, W)
+        >>> images[:, :, 36:76, 54:58] = 0.76                   # a bar of 40 pixels: a one
+        >>> shares = scalechannels.scale_contributions(network, images)
+        >>> shares.shape, bool((shares.sum(1) - 1).abs() < 1e-5)
+        (torch.Size([1, 17]), True)
     """
     if not hasattr(network, "grid"):
         raise TypeError(
@@ -34,7 +43,16 @@ def scale_contributions(network: ScaleChannelNetwork, images: Tensor) -> Tensor:
 
 
 def selected_scale(network: ScaleChannelNetwork, images: Tensor) -> Tensor:
-    """The scale σ of the channel that contributes most: (B,)."""
+    """The scale σ of the channel that contributes most: (B,).
+
+    Example:
+        >>> import torch, scalechannels
+        >>> network = scalechannels.load("fovlse-mnist")
+        >>> images = torch.full((1, 1, 112, 112), -0.76)        # black, (B, C, H, W)
+        >>> images[:, :, 36:76, 54:58] = 0.76                   # a bar of 40 pixels: a one
+        >>> scalechannels.selected_scale(network, images)
+        tensor([0.8409])
+    """
     strongest = scale_contributions(network, images).argmax(1)
     return network.grid.scales.to(strongest.device)[strongest]
 
@@ -48,6 +66,15 @@ def evidence_centres(network: nn.Module, images: Tensor) -> Tensor:
 
     Law: it moves with the object, finer than the lattice of windows, since it is made of pixels. Limits: what
     counts against other classes draws it, too; on a background that is not even, so does the background.
+
+    Example:
+        >>> import torch, scalechannels
+        >>> network = scalechannels.load("fovlse-mnist")
+        >>> images = torch.full((1, 1, 112, 112), -0.76)        # black, (B, C, H, W)
+        >>> images[:, :, 36:76, 54:58] = 0.76                   # a bar of 40 pixels: a one
+        >>> centres = scalechannels.evidence_centres(network, images)       # the bar's are 55.5 and 55.5
+        >>> centres.shape, bool((centres - 55.5).abs().max() < 1)
+        (torch.Size([1, 2]), True)
     """
     with evaluating(network), torch.inference_mode(False), torch.enable_grad():
         seen = images.detach().clone().requires_grad_()
@@ -79,6 +106,15 @@ def expected_window(
     Law: as the temperature falls, the window of the largest logit. Moved by whole steps of every channel, an
     object moves the place with it. Limit: two objects, or at a high temperature the background, draw the
     place between them; `network.explain` gives the one window that decided, without a gradient.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import ScaleGrid, expected_window, swmax
+        >>> images = torch.rand(2, 1, 64, 96).requires_grad_()
+        >>> window = expected_window(swmax(ScaleGrid(1, 4, ratio=2)), images)
+        >>> window.places.shape, window.octaves.shape           # row and column, log2 of the scale
+        (torch.Size([2, 2]), torch.Size([2]))
+        >>> window.places.sum().backward()                      # a loss on places learns
     """
     if getattr(network, "everywhere", None) is None:
         raise TypeError('only a network that looks everywhere has a place: look="everywhere"')

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 from helpers.invented_emoji import emoji_root, few_textures  # noqa: F401
+from helpers.libraries import libraries  # noqa: F401
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """A torchvision or timm model as the backbone of scale channels, saved and rebuilt by its name.
 
-Both libraries are optional (`pip install 'scalechannels[backbones]'`) and imported when a model is made. A
+Both libraries are optional (`pip install "scalechannels[backbones]"`) and imported when a model is made. A
 model of your own needs nothing of this: ScaleChannelNetwork takes any (N, C, n, n) to (N, K).
 """
 
@@ -34,6 +34,14 @@ class LibraryBackbone(Backbone):
     would need one, for weights or for a name of timm's such as "hf-hub:…", is refused when it is loaded.
     Limit: the library has to be installed then as well. The paper trained its channels from scratch: with
     pretrained ones it saw considerably worse generalisation over large ranges of scale.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import LibraryBackbone, MaxOverScales, ScaleChannelNetwork, ScaleGrid
+        >>> backbone = LibraryBackbone("torchvision", "resnet18", classes=4)
+        >>> network = ScaleChannelNetwork(backbone, ScaleGrid.of(1, 2), MaxOverScales(), window=64)
+        >>> network(torch.rand(2, 3, 100, 150)).shape
+        torch.Size([2, 4])
     """
 
     mean: Tensor
@@ -129,7 +137,7 @@ def import_library(name: str) -> Any:
         missing = (error.name or name).split(".")[0]
         needs = "" if missing == name else f"{name} needs {missing}, and "
         raise ImportError(
-            f"{needs}{missing} is not installed: pip install 'scalechannels[backbones]'. {advice}"
+            f'{needs}{missing} is not installed: pip install "scalechannels[backbones]". {advice}'
         ) from error
     except (ImportError, RuntimeError, AttributeError, OSError) as error:
         # Such as "operator torchvision::nms does not exist": its compiled part was built for another torch.

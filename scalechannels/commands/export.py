@@ -50,7 +50,7 @@ def export(
     shows how to decode them.
 
     The file is written only if onnxruntime and PyTorch agree to within 1e-4 on random images. This command
-    needs pip install 'scalechannels[onnx]'.
+    needs pip install "scalechannels[onnx]".
 
     For example:
 

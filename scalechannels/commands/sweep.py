@@ -17,7 +17,7 @@ def sweep(
     *,
     ray: Annotated[
         bool,
-        Parameter(help="Train each run as a Ray task. Needs pip install 'scalechannels[ray]'.", negative=()),
+        Parameter(help='Train each run as a Ray task. Needs pip install "scalechannels[ray]".', negative=()),
     ] = False,
     out: Out = Path("runs"),
     device: Device = None,

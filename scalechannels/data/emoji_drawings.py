@@ -198,7 +198,7 @@ def _renderer() -> Render:
         import resvg_py
     except ImportError as error:
         raise ImportError(
-            "rendering emoji needs resvg_py: pip install 'scalechannels[emoji]'. Or copy a file that "
+            'rendering emoji needs resvg_py: pip install "scalechannels[emoji]". Or copy a file that '
             "scalechannels data generate emoji wrote on another machine"
         ) from error
     from PIL import Image

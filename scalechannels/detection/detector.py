@@ -104,6 +104,16 @@ class Detector:
 
     Law: an object enlarged by the grid's ratio is found with a box enlarged by it. Limits: inside the grid's
     range; of objects that overlap (see `suppress`) or lie inside one another one is found.
+
+    Example:
+        >>> import torch
+        >>> from scalechannels import Detector
+        >>> detector = Detector.from_pretrained("digit-detector")
+        >>> image = torch.full((1, 100, 160), -0.76)            # black, (C, H, W)
+        >>> image[:, 20:50, 40:44] = 0.76                       # a one of 30 pixels
+        >>> image[:, 30:90, 110:117] = 0.76                     # and another of 60
+        >>> [(detector.classes[one.label], one.scale > 2) for one in detector(image)]
+        [('1', False), ('1', True)]
     """
 
     def __init__(
@@ -140,7 +150,17 @@ class Detector:
         return cls(ScaleChannelNetwork.from_pretrained(place, **options))
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
-        """Everything that `from_pretrained` and `scalechannels.load` need: the network and how it is used."""
+        """Everything that `from_pretrained` and `scalechannels.load` need: the network and how it is used.
+
+        Example:
+            >>> import tempfile, scalechannels
+            >>> network = scalechannels.load("digit-detector")
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     scalechannels.Detector(network, threshold=0.7).save_pretrained(folder)
+            ...     again = scalechannels.load(folder)
+            >>> type(again).__name__, again.threshold
+            ('Detector', 0.7)
+        """
         usage = self.network.usage or {"classes": None, "values": "unit", "reduce": 1}
         self.network.usage = {**usage, "background": self.background, "detector": asdict(self.rules)}
         self.network.save_pretrained(Path(folder))
@@ -151,7 +171,18 @@ class Detector:
 
     @torch.no_grad()
     def __call__(self, image: Tensor) -> list[Detection]:
-        """The objects in an image (C, H, W), the most probable first: every point is looked at."""
+        """The objects in an image (C, H, W), the most probable first: every point is looked at.
+
+        Example:
+            >>> import torch
+            >>> from scalechannels import Detector
+            >>> image = torch.full((1, 64, 64), -0.76)
+            >>> image[:, 17:47, 30:34] = 0.76                       # a one of 30 pixels
+            >>> (found,) = Detector.from_pretrained("digit-detector")(image)
+            >>> x0, y0, x1, y1 = found.box
+            >>> found.label, x0 < 30 and x1 > 34 and y0 < 17 and y1 > 47        # the box holds the bar
+            (1, True)
+        """
         return self._detections(self.peaks(image), image.shape)
 
     @torch.no_grad()

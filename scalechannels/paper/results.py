@@ -143,8 +143,9 @@ def known_results(given: Path | str | None = None) -> Results:
     folder = results_folder(given)
     if not (folder / RUNS).is_dir():
         state = "holds no results" if folder.exists() else "does not exist"
+        where = "" if given is not None else ": run this in a clone of the repository, which has the results"
         raise FileNotFoundError(
-            f"'{folder}' {state}; give another --results, or make some with scalechannels reproduce"
+            f"'{folder}' {state}{where}; give another --results, or make some with scalechannels reproduce"
         )
     return Results(folder / RUNS)
 

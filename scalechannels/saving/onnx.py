@@ -93,7 +93,7 @@ def export_onnx(
     except ImportError as lacking:
         raise ImportError(
             f"ONNX export needs onnx, onnxruntime and onnxscript ({lacking}); "
-            "run pip install 'scalechannels[onnx]'"
+            'run pip install "scalechannels[onnx]"'
         ) from lacking
     target = Path(path)
     if target.suffix.lower() != ".onnx":

@@ -89,6 +89,15 @@ class Network(
         A name is that of a shipped network, such as "fovlse-mnist", or of one on the hub, "owner/name".
         `options` are parts that only the user can build, such as backbone=MyBackbone(), those of the hub, and
         map_location.
+
+        Example:
+            >>> import tempfile
+            >>> from scalechannels import ScaleChannelNetwork, ScaleGrid, fovlse
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     fovlse(ScaleGrid.of(1, 2)).save_pretrained(folder)
+            ...     again = ScaleChannelNetwork.from_pretrained(folder)
+            >>> again.grid
+            ScaleGrid.of(1, 2)
         """
         place, device = os.fspath(pretrained_model_name_or_path), options.pop("map_location", "cpu")
         hub = {name: options.pop(name) for name in HUB_OPTIONS if name in options}
@@ -202,6 +211,12 @@ def load(folder: str | os.PathLike[str], **parts: Any) -> Any:
 
     Of a detector that was trained on boxes, the whole Detector. `parts` are those that only the user can
     build, such as backbone=MyBackbone().
+
+    Example:
+        >>> import scalechannels
+        >>> network = scalechannels.load("fovlse-mnist")        # a shipped network
+        >>> len(network.grid), network.training
+        (17, False)
     """
     network = _rebuild(find_network(folder), parts)
     if (network.usage or {}).get("detector") is None:

@@ -34,9 +34,13 @@ def _is_name(given: Any) -> bool:
 
 
 def _is_rules(given: Any) -> bool:
-    """Whether it can be the rules of a detector that was trained on boxes."""
-    if not isinstance(given, dict) or set(given) != {*RULES, "regressed"} or given["regressed"] is not True:
+    """Whether it can be the rules of a detector; what says boxes says how large its objects are, too."""
+    if not isinstance(given, dict) or set(given) != {*RULES, "regressed"}:
         return False
+    if type(given["regressed"]) is not bool:
+        return False
+    if given["pixels"] is None and not given["regressed"]:
+        given = {**given, "pixels": 1.0}  # as long as the window
     return all(type(given[key]) in (int, float) and 0 <= given[key] <= most for key, most in RULES.items())
 
 
@@ -111,7 +115,7 @@ def usage_of(folder: Path, config: dict[str, Any], network: Any) -> dict[str, An
     count = _logits(network)
     if count is not None:
         background = usage["background"] is not None
-        count -= BOX_OUTPUTS if usage["detector"] else 0
+        count -= BOX_OUTPUTS if (usage["detector"] or {}).get("regressed") else 0
         if names is not None and len(names) + background != count:
             raise ValueError(
                 f"'{folder / source}' is damaged: it names {len(names)} classes"

@@ -78,5 +78,5 @@ def tensorboard_writer() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        raise ImportError("TensorBoard is not installed: pip install 'scalechannels[log]'") from error
+        raise ImportError('TensorBoard is not installed: pip install "scalechannels[log]"') from error
     return SummaryWriter

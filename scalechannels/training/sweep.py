@@ -101,7 +101,7 @@ def _on_ray(configs: Sequence[RunConfig], folder: Path, options: dict[str, Any])
     try:
         import ray
     except ImportError as error:
-        raise ImportError("Ray is not installed: pip install 'scalechannels[ray]'") from error
+        raise ImportError('Ray is not installed: pip install "scalechannels[ray]"') from error
     started = not ray.is_initialized()
     if started:
         ray.init(include_dashboard=False, log_to_driver=False)

@@ -389,5 +389,5 @@ def test_missing_packages_are_named(
 
     monkeypatch.setattr(builtins, "__import__", without_onnx)
     assert command(tmp_path / "net", "--onnx", tmp_path / "a.onnx") == 1
-    assert "pip install 'scalechannels[onnx]'" in capsys.readouterr().err
+    assert 'pip install "scalechannels[onnx]"' in capsys.readouterr().err
     assert not (tmp_path / "a.onnx").exists()

@@ -327,7 +327,7 @@ def test_a_run_that_is_being_trained_is_not_trained_twice(tmp_path) -> None:
 
 def test_a_missing_tensorboard_is_told_before_any_work(tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(ImportError, match=r"pip install 'scalechannels\[log\]'"):
+    with pytest.raises(ImportError, match=r'pip install "scalechannels\[log\]"'):
         trained(tiny(), tmp_path, log=True)
     assert not list(tmp_path.iterdir())
 

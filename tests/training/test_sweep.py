@@ -80,7 +80,7 @@ def test_what_was_done_before_another_failed_is_done(tmp_path) -> None:
 
 def test_a_missing_ray_is_told(tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ImportError, match=r"pip install 'scalechannels\[ray\]'"):
+    with pytest.raises(ImportError, match=r'pip install "scalechannels\[ray\]"'):
         sweep([few()], tmp_path, ray=True, **OPTIONS)
     assert not list(tmp_path.iterdir())
 
