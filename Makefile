@@ -4,14 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_ALL := $(VENV)/.ready-all
+READY_DOCS := $(VENV)/.ready-docs
 
-.PHONY: test test-all quickstart lint bench clean
+.PHONY: test test-all quickstart lint bench docs clean
 
 # Several processes of one thread each: on two cores, half of the time that one process takes.
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" --numprocesses auto --maxprocesses 4 --dist loadfile
 
-test-all: test $(READY_ALL)
+test-all: test $(READY_ALL) $(READY_DOCS)
 	$(BIN)/python -m pytest -m "slow"
 
 quickstart: $(READY)
@@ -24,6 +25,10 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.forward
+
+# The documentation as a site, in site/: open site/index.html. Needs no network once its packages are there.
+docs: $(READY_DOCS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # torch comes first and pinned: an unpinned one may bring gigabytes of CUDA libraries.
 $(READY): pyproject.toml constraints.txt
@@ -41,5 +46,9 @@ $(READY_ALL): $(READY)
 		|| echo "No Chromium: install it, or name one by CHROMIUM=/path, or the demo's browser test fails"
 	touch $@
 
+$(READY_DOCS): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,docs]"
+	touch $@
+
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -6,7 +6,6 @@ Shipped networks are used where there are any; else two small ones learn the bui
 import io
 import os
 import re
-import shutil
 import statistics
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.browser import chromium
 from PIL import Image
 
 from scalechannels.commands.demo import DETECTOR
@@ -28,14 +28,6 @@ from scalechannels.saving.saved_network import find_network, shipped_names
 pytestmark = pytest.mark.slow
 
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
-
-
-def chromium() -> str:
-    for name in (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"):
-        found = shutil.which(name) if name else None
-        if found:
-            return found
-    pytest.fail("no Chromium: install Debian's package chromium, or name one by CHROMIUM=/path")
 
 
 @pytest.fixture(scope="module")
