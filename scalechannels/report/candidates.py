@@ -1,11 +1,13 @@
 """What could be right for a folder of images, and how long each candidate is trained.
 
     resized CNN                 every crop resized to one window, then a plain CNN: it sees no size at all
-    augmented CNN               a plain CNN with a window of four objects, trained on randomly rescaled images
-    scale channels              windows of all scales about the centre, trained on the images' own size
+    augmented CNN               a plain CNN with a window of four objects
+    scale channels              windows of all scales about the centre
     scale channels everywhere   the same at every place of the image, for objects off the centre
 
-All are trained on the same images with the same recipe, where they can take it. A budget of time becomes
+All are trained on the same images, rescaled at random over the range of sizes, with the same recipe, where
+they can take it. Scale channels would do without rescaled images, but gain by them at both ends of the range,
+where their finest and coarsest windows show what no image of the training size does. A budget of time becomes
 epochs before the training begins, by timing some steps of each: a run is what its configuration says, however
 fast the machine is later.
 """
@@ -79,8 +81,8 @@ def candidates(
     else:
         left_out[RESIZED] = "images are frames, and a small object in a resized frame stays small"
     found[AUGMENTED] = replace(base, data=rescaled, network=plain)
-    found[CENTRE] = base
-    found[EVERYWHERE] = replace(base, network=everywhere(base))
+    found[CENTRE] = replace(base, data=rescaled)
+    found[EVERYWHERE] = replace(base, data=rescaled, network=everywhere(base))
     return {name: with_recipe(config, said) for name, config in found.items()}, left_out
 
 

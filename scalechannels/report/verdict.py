@@ -21,7 +21,7 @@ WHY = {
     "needed.",
     AUGMENTED: "Training on images rescaled to the expected sizes is enough here: scale channels are not "
     "needed.",
-    CENTRE: "Scale channels keep their accuracy at sizes that were not trained on.",
+    CENTRE: "Scale channels keep their accuracy at both ends of the range better than a plain network does.",
     EVERYWHERE: "Scale channels that look everywhere do not need the object at the centre.",
 }
 

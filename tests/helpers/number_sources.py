@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from helpers.measured_runs import Runs, Value
@@ -101,14 +101,17 @@ class Sources:
         )
 
     def own(self, method: str, kind: str, images: int) -> dict[str, float]:
-        """Accuracies of benchmarks/own_images.py under each condition, and their mean; means over seeds."""
+        """Accuracies of benchmarks/own_images.py under each condition, and their mean; means over seeds.
+
+        "std" is the standard deviation of the seeds' means.
+        """
         found = [
             one["accuracy"]
             for one in self._file("benchmarks/results/own_images.jsonl")
             if (one["method"], one["kind"], one["images"]) == (method, kind, images)
         ]
         means = {name: fmean(one[name] for one in found) for name in found[0]}
-        return {**means, "mean": fmean(means.values())}
+        return {**means, "mean": fmean(means.values()), "std": stdev(fmean(one.values()) for one in found)}
 
     def unbalanced(self, folder: str, method: str, weights: str) -> float:
         """Balanced accuracy of benchmarks/unbalanced.py, the mean over sizes and seeds."""
