@@ -121,7 +121,7 @@ def methods(
     about: dict[str, Any] = {}
     if SHIPPED in wanted and seed == 0:
         detector = Detector.from_pretrained("digit-detector")
-        rows[SHIPPED] = method(Detector(detector.network, threshold=TAIL))
+        rows[SHIPPED] = method(detector.with_threshold(TAIL))
         about[SHIPPED] = {"shipped": scalechannels.__version__}
     for row, (kind, grid) in ROWS.items():
         if row not in wanted:

@@ -89,7 +89,7 @@ def found(detector: Detector, path: Path, boxes: Boxes, size: float) -> tuple[fl
         factors = [width / image.width, height / image.height] * 2
         scaled = image.resize((width, height), Image.Resampling.BICUBIC)
     picture = torch.from_numpy(np.asarray(scaled).copy())[None].float() / 255
-    said = ranked(Detector(detector.network, threshold=TAIL)(picture))
+    said = ranked(detector.with_threshold(TAIL)(picture))
     lines = torch.cat((said.boxes, said.labels[:, None], said.scores[:, None]), 1).tolist()
     truth = [[edge * by - 0.5 for edge, by in zip(box, factors, strict=True)] for box in boxes]
     there = Ranked(torch.tensor(truth), torch.zeros(len(truth), dtype=torch.int64), torch.ones(len(truth)))

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
-from scalechannels.backbones.inference import learning
+from scalechannels.backbones.inference import changed, learning, untouched
 from scalechannels.backbones.joint_norm import jointly_normed
 from scalechannels.backbones.paper import ConvBackbone
-from scalechannels.backbones.sliding import as_built, convolutional
+from scalechannels.backbones.sliding import as_built, convolutional, require_as_seen
 from scalechannels.pooling import log_mean_exp, maximum
 from scalechannels.sampling import Foveate, most_digits, sample
 
@@ -133,12 +134,14 @@ class Everywhere:
 
     def logit_maps(self, images: Tensor, backbone: Any) -> Iterator[Tensor]:
         """The logits of each channel at all its places: S maps (B, K, h, w)."""
+        if not torch.compiler.is_compiling():
+            require_as_seen(backbone, self.stride, self.foveate.window)
         kept = []
         if backbone.training and self.drop_features:
             kept.append(backbone.drop(images.new_ones(len(images), backbone.hidden, 1, 1)))
         rescaled = (self._rescaled(images, sigma) for sigma in self.foveate.grid)
-        shared = self.norm != "each" and isinstance(backbone, ConvBackbone) and backbone.batch_norm
-        if shared and any(block[1].training for block in backbone.convolutions):
+        shared = self.norm != "each" and isinstance(backbone, ConvBackbone)
+        if shared and any(isinstance(one, _BatchNorm) and one.training for one in backbone.modules()):
             maps = self._jointly_normed(list(rescaled), backbone)
             return (backbone.slid(channel, *kept) for channel in maps)
         # Channel by channel, which takes less memory.
@@ -175,6 +178,7 @@ class Everywhere:
             for maps in self.logit_maps(images, backbone):
                 yield iter([Part(maps, range(maps.shape[2]), range(maps.shape[3]))])
             return
+        require_as_seen(backbone, self.stride, self.foveate.window)
         places = getattr(backbone, "places", self._places)
         for sigma, slide in zip(self.foveate.grid, self._sliding(backbone), strict=True):
             yield self._tiles(images, sigma, slide, places, tile)
@@ -263,17 +267,26 @@ class Everywhere:
     def _jointly_normed(self, channels: Sequence[Tensor], backbone: Any) -> list[Tensor]:
         """All channels through the convolutions layer by layer, normalised as if they were one image."""
         maps = list(channels)
-        for convolution, norm, _ in backbone.convolutions:
-            maps = jointly_normed([convolution(channel) for channel in maps], norm)
-            maps = [F.relu(channel) for channel in maps]
+        for block in backbone.convolutions:
+            for layer in block if type(block) is nn.Sequential and not changed(block) else (block,):
+                if isinstance(layer, _BatchNorm):
+                    maps = jointly_normed(maps, layer)  # type: ignore[arg-type]
+                else:
+                    maps = [_applied(layer, channel) for channel in maps]
         return maps
 
 
 def _normed(channel: Tensor, backbone: Any, norms: nn.Module) -> Tensor:
     """One channel through the convolutions, with batch norms of its own."""
-    for (convolution, _), norm in zip(backbone.convolutions, norms, strict=True):  # type: ignore[call-overload]
-        channel = F.relu(norm(convolution(channel)))
+    for block, norm in zip(backbone.convolutions, norms, strict=True):  # type: ignore[call-overload]
+        convolution, activation = block
+        channel = _applied(activation, norm(convolution(channel)))
     return channel
+
+
+def _applied(layer: nn.Module, channel: Tensor) -> Tensor:
+    """A layer as it is now; a plain ReLU not in place, since maps may be views of one another."""
+    return F.relu(channel) if type(layer) is nn.ReLU and untouched(layer) else layer(channel)
 
 
 def _of_strongest(values: Tensor, places: Tensor) -> Tensor:

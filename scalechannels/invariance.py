@@ -7,11 +7,13 @@ over the ends of its grid; this says how well, for any network and any images.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from scalechannels.backbones.inference import evaluating
 from scalechannels.sampling import require_images, resample
 from scalechannels.scales import ScaleGrid
 
@@ -46,6 +48,8 @@ def scale_invariance_error(
 ) -> list[InvarianceError]:
     """One InvarianceError for each factor.
 
+    A module is asked in eval mode, whatever mode it is in, and left as it was.
+
     `rescale(factor)` gives the rescaled images where they can be had better than by resampling, such as an
     analytic signal or digits that are rendered anew; by default `rescale_images`.
 
@@ -61,12 +65,13 @@ def scale_invariance_error(
         True
     """
     require_images(images)
-    original = network(images)  # (B, K)
-    size = original.flatten(1).norm(dim=1).clamp_min(torch.finfo(original.dtype).tiny)
     errors = []
-    for factor in factors:
-        moved = network(rescale_images(images, factor) if rescale is None else rescale(factor))
-        distance = (moved - original).flatten(1).norm(dim=1) / size  # (B,)
-        same = (moved.argmax(1) == original.argmax(1)).float()
-        errors.append(InvarianceError(float(factor), distance.mean().item(), same.mean().item()))
+    with evaluating(network) if isinstance(network, nn.Module) else nullcontext():
+        original = network(images)  # (B, K)
+        size = original.flatten(1).norm(dim=1).clamp_min(torch.finfo(original.dtype).tiny)
+        for factor in factors:
+            moved = network(rescale_images(images, factor) if rescale is None else rescale(factor))
+            distance = (moved - original).flatten(1).norm(dim=1) / size  # (B,)
+            same = (moved.argmax(1) == original.argmax(1)).float()
+            errors.append(InvarianceError(float(factor), distance.mean().item(), same.mean().item()))
     return errors

@@ -52,6 +52,11 @@ class Predictor:
 
     def __init__(self, network: str | os.PathLike[str], device: str = "cpu") -> None:
         self.saved = SavedNetwork.open(network)
+        if self.saved.detector is not None:
+            raise ValueError(
+                f"'{network}' is a detector, which finds objects anywhere: use "
+                "scalechannels.Detector.from_pretrained, or the command scalechannels detect"
+            )
         self.device = torch.device(device)
         self.saved.network.to(self.device).eval()
 
@@ -59,7 +64,7 @@ class Predictor:
     def __call__(self, image: str | os.PathLike[str] | Tensor) -> Answer:
         """`image` is a file, or a tensor (C, H, W) with values from 0 to 1."""
         saved = self.saved
-        read = image if isinstance(image, Tensor) else read_image(Path(image), grey=saved.grey)
+        read = _checked(image) if isinstance(image, Tensor) else read_image(Path(image), grey=saved.grey)
         taken = reduced(as_taken(read, saved.values, False), saved.reduce)
         said = saved.network.explain(taken[None].to(self.device))
         require_finite(said.logits, () if isinstance(image, Tensor) else (os.fspath(image),))
@@ -69,3 +74,16 @@ class Predictor:
         size = None if said.scales is None or not saved.own_scale else float(said.scales[0]) / saved.own_scale
         pixels = None if size is None or saved.object_size is None else size * saved.object_size
         return Answer(names[best], shares[best], dict(zip(names, shares, strict=True)), size, pixels)
+
+
+def _checked(image: Tensor) -> Tensor:
+    """An image (C, H, W) as it is; an error where its values are no shares of white, such as bytes."""
+    if image.ndim != 3 or 0 in image.shape:
+        raise ValueError(f"the image must have the shape (C, H, W); got {tuple(image.shape)}")
+    lowest, highest = (float(one) for one in image.aminmax())
+    if not (image.is_floating_point() and lowest >= 0 and highest <= 1):
+        raise ValueError(
+            f"the image must have floating point values from 0 to 1; got {image.dtype} from {lowest:g} to "
+            f"{highest:g}. Of bytes, give image.float() / 255"
+        )
+    return image

@@ -5,12 +5,13 @@ SEQUENCES=1000 pytest tests/test_any_order.py tries more than the few of an ordi
 
 import os
 import tempfile
+import warnings
 from typing import Any
 
 import torch
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from torch import Tensor, nn
 
 import scalechannels
@@ -20,24 +21,42 @@ from scalechannels import (
     LogMeanExpOverScales,
     MaxOverScales,
     MeanOverScales,
+    PlainNetwork,
+    Predictor,
     ScaleChannelNetwork,
     ScaleGrid,
+    evidence_centres,
+    expected_window,
     scale_contributions,
+    scale_invariance_error,
     selected_scale,
 )
 from scalechannels.backbones.paper import ConvBackbone
+from scalechannels.data.frames import reduced
+from scalechannels.rivals.gaussian_derivatives import GaussianDerivativeNetwork
 
 GRID = ScaleGrid(0.5, 2, ratio=2.0)
 POOLINGS = (MaxOverScales, MeanOverScales, LogMeanExpOverScales)
-IMAGES = torch.randn(3, 1, 33, 41, generator=torch.Generator().manual_seed(0))
+WITH_CHANNELS = ("centre", "everywhere")
+KINDS = (*WITH_CHANNELS, "whole, resized", "a rival")
+IMAGES = torch.rand(3, 1, 33, 41, generator=torch.Generator().manual_seed(0))
+BACKGROUND = 3
+USAGE = {"classes": ["a", "b", "c"], "background": BACKGROUND, "values": "unit", "detector": None}
+
+has_channels = precondition(lambda self: self.kind in WITH_CHANNELS)
+has_blocks = precondition(lambda self: self.kind != "a rival")
 
 
-def made(pool: type[nn.Module], look: str) -> ScaleChannelNetwork:
+def made(kind: str, pool: type[nn.Module]) -> Any:
+    if kind == "a rival":
+        return PlainNetwork(GaussianDerivativeNetwork(scales=(1.0, 2.0), features=(3, 4), classes=4))
     backbone = ConvBackbone((3, 3, 4, 4), classes=4, hidden=5)
-    return ScaleChannelNetwork(backbone, GRID, pool(), look=look)  # type: ignore[arg-type]
+    if kind == "whole, resized":
+        return PlainNetwork(backbone, resize=True)
+    return ScaleChannelNetwork(backbone, GRID, pool(), look=kind)  # type: ignore[arg-type]
 
 
-def answers(network: ScaleChannelNetwork, learning: bool = False) -> Tensor:
+def answers(network: Any, learning: bool = False) -> Tensor:
     """Of a network that is left in the mode it is in: as it would answer when used, batch norm folded."""
     with torch.set_grad_enabled(learning):
         said = network.explain(IMAGES)
@@ -45,18 +64,27 @@ def answers(network: ScaleChannelNetwork, learning: bool = False) -> Tensor:
     return said.logits
 
 
+def same(one: Tensor, other: Tensor) -> None:
+    torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
 class AnyOrder(RuleBasedStateMachine):
     """One network to which everything happens. What only looks must leave no trace."""
 
     @initialize(
+        kind=st.sampled_from(KINDS),
         pool=st.sampled_from(POOLINGS),
-        look=st.sampled_from(("centre", "everywhere")),
+        reduce=st.integers(1, 2),
         seed=st.integers(0, 99),
     )
-    def begin(self, pool: type[nn.Module], look: str, seed: int) -> None:
+    def begin(self, kind: str, pool: type[nn.Module], reduce: int, seed: int) -> None:
         torch.manual_seed(seed)
-        self.pool, self.look = pool, look
-        self.network = made(pool, look)
+        self.kind, self.pool = kind, pool
+        self.usage: dict[str, Any] = {**USAGE, "reduce": reduce}
+        self.slopes: dict[int, float] = {}
+        """Of the blocks whose activation was replaced."""
+        self.network = made(kind, pool)
+        self.network.usage = dict(self.usage)
         self.dense: DenseNetwork | None = None
         self.detector: Detector | None = None
 
@@ -66,9 +94,10 @@ class AnyOrder(RuleBasedStateMachine):
     def mode(self, learning: bool) -> None:
         self.network.train(learning)
 
-    @rule(part=st.sampled_from(("backbone", "backbone.convolutions", "backbone.convolutions.1.1")))
-    def mode_of_a_part(self, part: str) -> None:
-        self.network.get_submodule(part).train()
+    @rule(number=st.integers(0, 99))
+    def mode_of_a_part(self, number: int) -> None:
+        parts = list(self.network.modules())
+        parts[number % len(parts)].train()
 
     @rule()
     def step(self) -> None:
@@ -78,32 +107,52 @@ class AnyOrder(RuleBasedStateMachine):
         optimiser.step()
         optimiser.zero_grad()
 
-    @rule(factor=st.floats(0.5, 1.5))
+    @rule(number=st.integers(0, 99), factor=st.floats(0.5, 1.5))
     @torch.no_grad()
-    def weights_in_place(self, factor: float) -> None:
-        self.network.backbone.convolutions[2][0].weight.mul_(factor)
+    def weights_in_place(self, number: int, factor: float) -> None:
+        layers = [layer for layer in self.network.modules() if isinstance(layer, nn.Conv2d)]
+        layers[number % len(layers)].weight.mul_(factor)
 
     @rule()
     @torch.no_grad()
     def statistics_in_place(self) -> None:
-        self.network.backbone.convolutions[0][1].running_mean.add_(0.1)
+        next(one for one in self.network.modules() if isinstance(one, nn.BatchNorm2d)).running_mean.add_(0.1)
 
     @rule()
     def new_layer(self) -> None:
-        block = self.network.backbone.convolutions[3]
-        block[0] = nn.Conv2d(4, 4, 3, stride=block[0].stride, bias=block[0].bias is not None)
+        place, index = (
+            (self.network.backbone.combined, 1)
+            if self.kind == "a rival"
+            else (self.network.backbone.convolutions[3], 0)
+        )
+        old = place[index]
+        place[index] = nn.Conv2d(
+            old.in_channels, old.out_channels, old.kernel_size, old.stride, bias=old.bias is not None
+        )
+
+    @has_blocks
+    @rule(block=st.integers(0, 3), slope=st.floats(0.1, 0.9))
+    def new_activation(self, block: int, slope: float) -> None:
+        self.slopes[block] = slope
+        self.network.backbone.convolutions[block][2] = nn.LeakyReLU(slope)
 
     @rule()
     def other_weights(self) -> None:
         torch.manual_seed(7)
-        self.network.load_state_dict(made(self.pool, self.look).state_dict())
+        self.network.load_state_dict(made(self.kind, self.pool).state_dict())
+
+    @rule(temperature=st.floats(0.5, 2))
+    def calibrated(self, temperature: float) -> None:
+        self.usage["temperature"] = temperature
+        self.network.usage = dict(self.usage)
 
     @rule()
     def saved_and_loaded(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            self.network.save_pretrained(folder)
-            loaded: Any = scalechannels.load(folder)
-        self.network, self.dense, self.detector = loaded, None, None
+            self.saved(self.network, folder)
+            self.network = scalechannels.load(folder, **self.parts())
+        assert self.network.usage == self.usage
+        self.dense, self.detector = None, None
 
     @rule(kind=st.sampled_from((torch.float64, torch.float32)))
     def precision(self, kind: torch.dtype) -> None:
@@ -119,25 +168,65 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule()
     def explained(self) -> None:
-        self.unchanged(
-            lambda: (scale_contributions(self.network, IMAGES), selected_scale(self.network, IMAGES))
-        )
+        def look() -> None:
+            evidence_centres(self.network, IMAGES)
+            scale_invariance_error(self.network, IMAGES, [0.7])
+            if self.kind in WITH_CHANNELS:
+                scale_contributions(self.network, IMAGES)
+                selected_scale(self.network, IMAGES)
+            if self.kind == "everywhere":
+                expected_window(self.network, IMAGES)
 
+        self.unchanged(look)
+
+    @has_channels
     @rule()
     def dense_map(self) -> None:
         def look() -> None:
             self.dense = self.dense or DenseNetwork(self.network, step=8)
-            fresh = DenseNetwork(self.fresh(), step=8)(IMAGES[:1])
-            torch.testing.assert_close(self.dense(IMAGES[:1]).logits, fresh.logits, atol=1e-4, rtol=1e-4)
+            same(self.dense(IMAGES[:1]).logits, DenseNetwork(self.fresh(), step=8)(IMAGES[:1]).logits)
+
+        self.unchanged(look)
+
+    @has_channels
+    @rule()
+    def detected(self) -> None:
+        def look() -> None:
+            self.detector = self.detector or Detector(self.network, threshold=0.2)
+            fresh = Detector(self.fresh(), threshold=0.2)(IMAGES[0])
+            assert len(self.detector(IMAGES[0])) == len(fresh)
+
+        self.unchanged(look)
+
+    @has_channels
+    @rule(threshold=st.floats(0.2, 0.4))
+    def detector_saved_and_loaded(self, threshold: float) -> None:
+        def look() -> None:
+            own = Detector(self.network, threshold=threshold)
+            with tempfile.TemporaryDirectory() as folder:
+                self.saved(own, folder)
+                again = scalechannels.load(folder, **self.parts())
+            assert (type(again), again.background, again.rules) == (Detector, BACKGROUND, own.rules)
+            assert again.network.usage == {**self.usage, "detector": again.network.usage["detector"]}
+            assert again(IMAGES[0]) == own(IMAGES[0])
 
         self.unchanged(look)
 
     @rule()
-    def detected(self) -> None:
+    def predicted(self) -> None:
+        """From a folder, as the command line does it: reduced first, and calibrated."""
+        if self.slopes:
+            return  # only whoever has the changed layers can load it
+
         def look() -> None:
-            self.detector = self.detector or Detector(self.network, background=3, threshold=0.2)
-            fresh = Detector(self.fresh(), background=3, threshold=0.2)(IMAGES[0])
-            assert len(self.detector(IMAGES[0])) == len(fresh)
+            with tempfile.TemporaryDirectory() as folder:
+                self.saved(self.network, folder)
+                said = Predictor(folder)(IMAGES[0])
+            with torch.no_grad():
+                logits = self.fresh()(reduced(IMAGES[0], self.usage["reduce"])[None])
+            shares = (logits / self.usage.get("temperature", 1.0)).softmax(1)[0]
+            same(torch.tensor(list(said.probabilities.values())), shares)
+            assert list(said.probabilities) == ["a", "b", "c", "background"]
 
         self.unchanged(look)
 
@@ -147,17 +236,31 @@ class AnyOrder(RuleBasedStateMachine):
         look()
         assert [part.training for part in self.network.modules()] == modes
         assert all(torch.equal(value, before[name]) for name, value in self.network.state_dict().items())
+        assert self.network.usage == self.usage
 
-    def fresh(self) -> ScaleChannelNetwork:
-        network = made(self.pool, self.look)
+    def saved(self, whole: Any, folder: str) -> None:
+        with warnings.catch_warnings():
+            if self.slopes:
+                warnings.filterwarnings("ignore", "layers of the backbone were changed")
+            whole.save_pretrained(folder)
+
+    def parts(self) -> dict[str, nn.Module]:
+        """What only the user has who changed layers."""
+        return {"backbone": self.fresh().backbone} if self.slopes else {}
+
+    def fresh(self) -> Any:
+        network = made(self.kind, self.pool)
+        for block, slope in self.slopes.items():
+            network.backbone.convolutions[block][2] = nn.LeakyReLU(slope)
         network.load_state_dict(self.network.state_dict())
+        network.usage = dict(self.usage)
         return network.eval()
 
     @invariant()
     def answers_as_a_fresh_one(self) -> None:
         if hasattr(self, "network"):
             expected = answers(self.fresh(), learning=True)  # nothing is folded
-            torch.testing.assert_close(answers(self.network), expected, atol=1e-4, rtol=1e-4)
+            self.unchanged(lambda: same(answers(self.network), expected))
 
 
 AnyOrder.TestCase.settings = settings(

@@ -1,6 +1,7 @@
 """Looking everywhere: whole rescaled images, as an obvious loop does it with the reference's sampling."""
 
 import math
+from collections.abc import Callable
 from typing import get_args
 
 import pytest
@@ -18,7 +19,7 @@ from scalechannels import (
     ScaleGrid,
     swmax,
 )
-from scalechannels.backbones.paper import mnist_backbone
+from scalechannels.backbones.paper import ConvBackbone, mnist_backbone
 from scalechannels.everywhere import OVER_PLACES
 from scalechannels.network import Places
 from scalechannels.sampling import resample
@@ -233,3 +234,65 @@ def test_centres_are_for_windows_about_a_centre():
 
 def test_every_rule_over_places_can_be_asked_for() -> None:
     assert set(get_args(Places)) == set(OVER_PLACES)
+
+
+class Doubled(nn.Linear):
+    def forward(self, features: Tensor) -> Tensor:
+        return 2 * super().forward(features)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda backbone: backbone.register_forward_hook(lambda *called: 2 * called[2]),
+        lambda backbone: backbone.dense.register_forward_pre_hook(lambda _, inputs: (2 * inputs[0],)),
+        lambda backbone: setattr(backbone.classifier, "forward", lambda features: features[:, :3]),
+        lambda backbone: setattr(backbone, "classifier", Doubled(100, 3)),
+    ],
+)
+@pytest.mark.parametrize("side", [30, 800], ids=["whole", "in tiles"])
+def test_what_would_be_ignored_is_refused(change: Callable[[nn.Module], object], side: int) -> None:
+    net = swmax(ScaleGrid.of(1.0, 2.0), window=13, classes=3, batch_norm=True).eval()
+    change(net.backbone)
+    for mode in (torch.enable_grad, torch.no_grad) if side < 100 else (torch.no_grad,):
+        with mode(), pytest.raises(TypeError, match=r"hooks or another forward, which .* everywhere; rem"):
+            net(torch.zeros(1, 1, side, side))
+
+
+@pytest.mark.parametrize("side", [30, 800], ids=["whole", "in tiles"])
+@torch.no_grad()
+def test_a_backbone_that_slides_otherwise_needs_a_new_network(side: int) -> None:
+    """Its windows would be looked for where the old one had them, even outside the image."""
+    for options in ({"features": (3, 3)}, {"window": 20}):
+        net = swmax(ScaleGrid.of(1.0, 2.0)).eval()
+        net.backbone = ConvBackbone(**{"features": (3, 3, 3, 3), **options})  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"stride 4 and windows of 28 pixels; .* make a new network"):
+            net(torch.zeros(1, 1, side, side))
+
+
+class Counted(nn.LeakyReLU):
+    calls = 0
+
+    def forward(self, maps: Tensor) -> Tensor:
+        self.calls += 1
+        return super().forward(maps)
+
+
+@pytest.mark.parametrize("norm", ["joint", "each"])
+def test_a_changed_layer_is_called_while_learning_as_in_use(norm: str) -> None:
+    options = {"batch_norm": True} if norm == "joint" else {"norm": "each"}
+    net = swmax(ScaleGrid.of(1.0, 2.0), window=13, classes=3, **options)  # type: ignore[arg-type]
+    for block in net.backbone.convolutions:
+        block[-1] = Counted()
+    for learning in (True, False):
+        net.train(learning)(torch.randn(2, 1, 30, 40))
+    assert [block[-1].calls for block in net.backbone.convolutions] == [4] * 4  # once for each channel
+
+
+def test_another_norm_sees_each_channel_by_itself_in_learning_too() -> None:
+    net = swmax(ScaleGrid.of(1.0, 2.0), window=13, classes=3, batch_norm=True)
+    for block in net.backbone.convolutions:
+        block[1] = nn.GroupNorm(2, block[0].out_channels)
+    net.backbone.drop.p = 0.0
+    images = torch.randn(2, 1, 30, 40)
+    torch.testing.assert_close(net.train()(images), net.eval()(images))

@@ -48,6 +48,17 @@ def test_the_error_and_the_agreement_by_hand():
     assert (result.factor, result.agreement) == (2.0, 0.5)
 
 
+def test_measuring_does_not_depend_on_the_mode_and_leaves_no_trace():
+    torch.manual_seed(0)
+    network, images = fovavg(ScaleGrid.of(1, 2)), torch.randn(3, 1, 40, 40)
+    network(images)  # batch norm has statistics of its own now
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    found = scale_invariance_error(network, images, [0.5])
+    assert network.training
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    assert found == scale_invariance_error(network.eval(), images, [0.5])
+
+
 def test_exact_rescaling_can_be_given():
     seen = []
 

@@ -114,9 +114,10 @@ def test_such_a_network_is_not_exported(here: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.slow
 def test_such_a_detector_is_not_exported(tmp_path: Path) -> None:
     """Its boxes are squares of the lattice, and finite: only probabilities are not."""
-    detector = Detector(huge(made()), background=3)  # type: ignore[arg-type]
+    detector = Detector(huge(made()).train(), background=3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="differ by nan; nothing was written"):
         export_detector(detector, tmp_path / "net.onnx", (40, 40))
+    assert all(part.training for part in detector.network.modules())  # as they were
     assert not (tmp_path / "net.onnx").exists()
 
 

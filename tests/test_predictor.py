@@ -8,7 +8,7 @@ import torch
 from helpers.command_line import run
 from helpers.own_folder import write
 
-from scalechannels import Predictor, ScaleGrid, fovlse
+from scalechannels import Detector, Predictor, ScaleGrid, fovlse
 from scalechannels.data.pictures import read_image
 
 
@@ -46,3 +46,26 @@ def test_a_network_that_nobody_measured_has_no_size() -> None:
     answer = Predictor("fovlse-mnist")(torch.rand(1, 60, 60))
     assert answer.size is answer.pixels is None
     assert answer.label in answer.probabilities
+
+
+def test_a_detector_is_refused_with_what_to_use(tmp_path: Path) -> None:
+    """Its last outputs say a box: they are no classes."""
+    Detector(fovlse(ScaleGrid.of(1, 2)), background=3).save_pretrained(tmp_path / "found")
+    with pytest.raises(ValueError, match=r"found' is a detector, .* use scalechannels\.Detector"):
+        Predictor(tmp_path / "found")
+
+
+@pytest.mark.parametrize(
+    ("image", "says"),
+    [
+        (torch.randint(0, 256, (1, 60, 60), dtype=torch.uint8), r"1; got torch\.uint8 .*float\(\) / 255"),
+        (255 * torch.rand(1, 60, 60), "from 0 to 1; got torch.float32 from .* to 25"),
+        (-torch.rand(1, 60, 60), "from 0 to 1; got torch.float32 from -"),
+        (torch.full((1, 60, 60), torch.nan), "from 0 to 1; got torch.float32 from nan"),
+        (torch.rand(60, 60), r"the shape \(C, H, W\); got \(60, 60\)"),
+        (torch.rand(1, 0, 60), r"the shape \(C, H, W\); got \(1, 0, 60\)"),
+    ],
+)
+def test_values_that_are_no_shares_of_white_are_refused(image: torch.Tensor, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        Predictor("fovlse-mnist")(image)

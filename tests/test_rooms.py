@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "core": {"backbones", "saving"},
     "backbones": {"core"},
     "saving": {"core", "backbones", "files", "scalechannels"},
-    "meters": {"core"},
+    "meters": {"core", "backbones"},
     "detection": {"core", "backbones", "saving", "data", "files"},
     "data": {"core", "files"},
     "rivals": {"core", "backbones"},

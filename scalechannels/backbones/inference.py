@@ -207,10 +207,15 @@ def foldable(block: nn.Module) -> bool:
 
 def untouched(module: nn.Module) -> bool:
     """Whether a call of the module does what its class did when this was imported, and nothing beside."""
+    every = torch_module._global_forward_hooks or torch_module._global_forward_pre_hooks
+    return not (every or changed(module))
+
+
+def changed(module: nn.Module) -> bool:
+    """Whether a call of this module leads to hooks or methods that its class did not have at first."""
     own, now = vars(module), _called(type(module))
-    return not (
+    return bool(
         (module._forward_hooks or module._forward_pre_hooks)
-        or (torch_module._global_forward_hooks or torch_module._global_forward_pre_hooks)
         or any(name in own for name in CALLED)
         or (not torch.compiler.is_compiling() and AS_IMPORTED.get(type(module), now) != now)
     )

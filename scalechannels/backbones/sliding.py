@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from scalechannels.backbones.inference import colours, fold, foldable, untouched
+from scalechannels.backbones.inference import changed, colours, fold, foldable, stated, untouched
 from scalechannels.backbones.paper import ConvBackbone
 
 POINTWISE = (
@@ -71,13 +71,34 @@ def convolutional(backbone: nn.Module, window: int, *, check: bool = True) -> Co
 
 
 def _refuse_changed(*replaced: nn.Module) -> None:
-    """An error for hooks and the like on modules in whose place others slide: they would not be called."""
     for module in replaced:
         if not untouched(module):
-            raise TypeError(
-                f"{type(module).__name__} has hooks or another forward, which a dense map would ignore; "
-                "remove them"
-            )
+            raise _not_called(module)
+
+
+def _not_called(module: nn.Module) -> TypeError:
+    return TypeError(
+        f"{type(module).__name__} has hooks or another forward, which a dense map would ignore, and so would "
+        "a network that looks everywhere; remove them"
+    )
+
+
+def require_as_seen(backbone: nn.Module, stride: int, window: int) -> None:
+    """An error where a network that looks everywhere would ignore what became of its backbone.
+
+    It slides in the backbone's place, and its dense layers as convolutions, so that hooks and other forwards
+    of these are not called. Where windows lie was counted once.
+    """
+    if getattr(backbone, "stride", None) != stride or stated(backbone, "window") not in (None, window):
+        raise ValueError(
+            f"the network was made for a backbone of stride {stride} and windows of {window} pixels; this "
+            "one has others: make a new network around it"
+        )
+    dense = (backbone.dense, backbone.classifier) if isinstance(backbone, ConvBackbone) else ()
+    for module in (backbone, *dense):
+        other = isinstance(module, nn.Linear) and type(module).forward is not nn.Linear.forward
+        if other or changed(module):
+            raise _not_called(module)
 
 
 def as_built(backbone: ConvBackbone) -> bool:

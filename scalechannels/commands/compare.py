@@ -94,9 +94,11 @@ def compare(
     """
     from scalechannels.compare import missing
     from scalechannels.compare.protocols import chosen, own_method, read_protocols
-    from scalechannels.files import require_writable_folder
+    from scalechannels.files import require_writable, require_writable_folder
     from scalechannels.paper.results import results_folder
 
+    if plot is not None:
+        require_writable(plot)
     protocols, tuning = read_protocols(file)
     added = [own_method(name, rate) for name in method]
     if rate is not None and not added:

@@ -12,6 +12,9 @@ from cyclopts import Parameter
 from scalechannels.cli import Device, NetworkFolder, Root, Sizes, Split, ending, require_device
 from scalechannels.training.config import DataConfig, RunConfig
 
+RANGES = {"digits": "−0.76 to 0.76", "unit": "0 to 1"}
+"""Of the values that a network takes, in words."""
+
 
 def evaluate(
     folder: NetworkFolder,
@@ -140,6 +143,12 @@ def images_of_the_data(
     used = replace(used, hold_out=used.hold_out or ("hold_out" in used.about.takes and split == "validation"))
     if images is not None:
         used = replace(used, folder=str(images))
+    if saved.network.usage is not None and used.about.values != saved.values:
+        takes, has = (RANGES[values] for values in (saved.values, used.about.values))
+        raise ValueError(
+            f"'{folder}' takes values from {takes}, but the images of {used.name} have {has}; choose other "
+            "data with --data.name, or give labelled image files with --data"
+        )
     source = open_data(used, on, root)
     if saved.names not in (None, list(source.classes)):
         known, given = (", ".join(names) for names in (saved.names, source.classes))

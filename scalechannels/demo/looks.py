@@ -104,6 +104,11 @@ def open_looks(network: Path, plain: Path) -> Looks:
         if look != wanted:
             raise ValueError(f"{option} must be {KINDS[wanted]}; '{place}' is {KINDS[look]}")
         require_digits(saved.network, CLASSES, option, f"'{place}'")
+        if (saved.values, saved.reduce) != ("digits", 1):
+            raise ValueError(
+                f"{option} must be a network for digits as MNIST has them; '{place}' was trained on other "
+                "images"
+            )
     return Looks(shown.network, beside.network, shown.sizes or ())
 
 

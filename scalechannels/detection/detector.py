@@ -13,6 +13,7 @@ image of width W reaches from −1/2 to W − 1/2.
 
 from __future__ import annotations
 
+import copy
 import math
 import operator
 import os
@@ -29,10 +30,10 @@ from torch import Tensor
 from scalechannels.backbones.inference import Backbone, evaluating, for_inference, in_pieces
 from scalechannels.dense import DenseNetwork
 from scalechannels.detection.boxes import suppress
-from scalechannels.detection.interest_points import interest_points
+from scalechannels.detection.interest_points import InterestPoints, interest_points
 from scalechannels.detection.peaks import Peaks, peaks_of_channel, together
 from scalechannels.network import ScaleChannelNetwork, require_finite
-from scalechannels.saving.usage import BOX_OUTPUTS
+from scalechannels.saving.usage import BOX_OUTPUTS, used
 
 BLOB = 5 / 28
 """σ of the blob that a digit makes, over the side of its box."""
@@ -41,7 +42,8 @@ NEAR = 0.75
 ROUNDS = 3
 """How often a window may move towards its object."""
 MOST = 10_000
-"""Peaks that are told apart: their boxes are compared with one another, which takes seconds then."""
+"""Peaks that are told apart: their boxes are compared with one another, which takes seconds then. Also points
+of interest that are looked at."""
 HOPELESS = -8.0
 """Log-odds below which a point of interest is not followed."""
 
@@ -125,20 +127,23 @@ class Detector:
         rules: Rules | None = None,
         tile: int = TILE,
     ) -> None:
-        usage = getattr(network, "usage", None) or {}
+        usage = used(network)
         if background is SAVED:
-            background = usage.get("background")
+            background = usage["background"]
         if rules is None:
             rules = Rules(**(usage.get("detector") or {}))
         self.rules = rules if threshold is None else replace(rules, threshold=threshold)
         self.dense = DenseNetwork(network, tile=tile)
         self.background = None if background is None else _class(background)
-        self.network = network
-        self.classes: list[str] | None = usage.get("classes")
+        self.classes: list[str] | None = usage["classes"]
         """The names of the classes, where they are known."""
         classes = getattr(network.backbone, "classes", None)
         if isinstance(network.backbone, Backbone) and isinstance(classes, int):  # of others, the first look
             self._require_background(classes - (BOX_OUTPUTS if self.rules.regressed else 0))
+
+    @property
+    def network(self) -> ScaleChannelNetwork:
+        return self.dense.network
 
     @property
     def threshold(self) -> float:
@@ -161,9 +166,14 @@ class Detector:
             >>> type(again).__name__, again.threshold
             ('Detector', 0.7)
         """
-        usage = self.network.usage or {"classes": None, "values": "unit", "reduce": 1}
-        self.network.usage = {**usage, "background": self.background, "detector": asdict(self.rules)}
-        self.network.save_pretrained(Path(folder))
+        saved = copy.copy(self.network)  # the same weights: the network itself is used as before
+        saved.usage = {**used(self.network), "background": self.background, "detector": asdict(self.rules)}
+        saved.save_pretrained(Path(folder))
+
+    def with_threshold(self, threshold: float) -> Detector:
+        """The same detector, of the same network, with another threshold."""
+        rules = replace(self.rules, threshold=threshold)
+        return Detector(self.network, background=self.background, rules=rules, tile=self.dense.tile)
 
     def to(self, device: torch.device | str) -> Detector:
         self.network.to(device)
@@ -215,7 +225,8 @@ class Detector:
         """The same, looking only where the image has a bright blob: faster, and blind to what makes none.
 
         Every point of interest is foveated by the channels near its scale; windows that may hold an object
-        move towards it while their score grows. `threshold` is the least strength of a blob.
+        move towards it while their score grows. `threshold` is the least strength of a blob. Limit: of more
+        than `MOST` blobs the strongest, with a warning.
         """
         self.dense.require_image(image)
         grid, n = self.network.grid, self.network.foveate.window
@@ -226,8 +237,16 @@ class Detector:
             largest=BLOB * n * grid.maximum * margin,
             threshold=threshold,
         )
-        if len(points.sigmas) == 0:
+        count = len(points.sigmas)
+        if count == 0:
             return []
+        if count > MOST:
+            warnings.warn(
+                f"the image has {count:,} points of interest; only the strongest {MOST:,} are looked at: "
+                "look everywhere, or give a larger threshold of strength",
+                stacklevel=2,
+            )
+            points = InterestPoints(*(part[:MOST] for part in points))
         octaves = torch.tensor(grid.factors, device=points.sigmas.device).to(points.sigmas).log2()  # (S,)
         near = ((points.sigmas / (BLOB * n)).log2()[:, None] - octaves).abs() <= NEAR  # (N, S)
         point, channel = near.nonzero().unbind(1)

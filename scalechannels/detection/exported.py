@@ -24,10 +24,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from scalechannels.backbones.inference import colours
+from scalechannels.backbones.inference import colours, evaluating
 from scalechannels.detection.detector import Detector
 from scalechannels.detection.peaks import Peaks, at_points
-from scalechannels.files import atomic_path
+from scalechannels.files import atomic_path, require_writable
+from scalechannels.saving.usage import used
 
 NONE = -1e4
 """Log-odds of points that are no peaks: no threshold lets them through."""
@@ -74,16 +75,17 @@ def export_detector(detector: Detector, path: Path, size: tuple[int, int]) -> fl
     import onnx
     import onnxruntime
 
-    module = BoxMap(detector).eval()
+    require_writable(path)
+    module = BoxMap(detector)
     channels = colours(detector.network.backbone, otherwise=3)
     generator = torch.Generator().manual_seed(0)
     images = torch.rand(1, channels, *size, generator=generator)
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
-    usage = detector.network.usage or {}
+    usage = used(detector.network)
     try:
-        with warnings.catch_warnings(), torch.no_grad(), atomic_path(path) as temporary:
+        with warnings.catch_warnings(), evaluating(module), torch.no_grad(), atomic_path(path) as temporary:
             warnings.simplefilter("ignore")  # the exporter's remarks on its own future
             program: Any = torch.onnx.export(
                 module,
@@ -96,8 +98,8 @@ def export_detector(detector: Detector, path: Path, size: tuple[int, int]) -> fl
             )
             about = {
                 "classes": detector.classes,
-                "reduce": usage.get("reduce", 1),
-                "values": usage.get("values", "unit"),
+                "reduce": usage["reduce"],
+                "values": usage["values"],
                 "input_size": list(size),
                 **asdict(detector.rules),
             }

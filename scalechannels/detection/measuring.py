@@ -20,6 +20,7 @@ from scalechannels.data.frames import reduced
 from scalechannels.detection.average_precision import Ranked, average_precision, right
 from scalechannels.detection.boxes import intersections
 from scalechannels.detection.detector import Detection, Detector, enlarged
+from scalechannels.saving.usage import used
 
 TAIL = 0.02
 """Detections of so little probability still count: the curve of precision needs its end."""
@@ -83,8 +84,8 @@ def measure(
 
     What is found in ignored regions counts neither as right nor as wrong.
     """
-    reduce = (detector.network.usage or {}).get("reduce", 1)
-    sensitive = Detector(detector.network, threshold=TAIL)
+    reduce = used(detector.network)["reduce"]
+    sensitive = detector.with_threshold(TAIL)
     result = Measured(size)
     for image in images:
         height, width = round(image.height * size), round(image.width * size)
@@ -119,8 +120,8 @@ def ranked(found: Sequence[Detection]) -> Ranked:
 
 def alarms(detector: Detector, pictures: Iterable[Tensor]) -> tuple[Tensor, float]:
     """The probabilities of what is found in pictures (C, H, W) without objects, and their megapixels."""
-    reduce = (detector.network.usage or {}).get("reduce", 1)
-    sensitive = Detector(detector.network, threshold=TAIL)
+    reduce = used(detector.network)["reduce"]
+    sensitive = detector.with_threshold(TAIL)
     scores, megapixels = [torch.zeros(0, dtype=torch.float64)], 0.0
     for picture in pictures:
         scores.append(ranked(look(sensitive, picture, reduce)).scores)

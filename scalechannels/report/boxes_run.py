@@ -6,7 +6,6 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -161,8 +160,7 @@ def with_threshold(
     false, megapixels = alarms(detector, pictures)
     near = [one for one in measured if 0.4 < one.size < 2.5] or list(measured)
     threshold = calibrated(near, false, megapixels)
-    rules = replace(detector.rules, threshold=threshold)
-    return Detector(detector.network, rules=rules), false, megapixels
+    return detector.with_threshold(threshold), false, megapixels
 
 
 def numbers(

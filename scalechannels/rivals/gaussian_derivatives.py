@@ -19,7 +19,6 @@ standard deviation of s pixels.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -27,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from scalechannels.pooling import LogMeanExpOverScales, MaxOverScales, MeanOverScales, Pooling
-from scalechannels.rivals.rival import Reading, Rival, in_full_precision, read
+from scalechannels.rivals.rival import Reading, Rival, in_full_precision, kept_for_all, read
 from scalechannels.scale_space import discrete_gaussian_kernel
 from scalechannels.scales import ScaleGrid
 
@@ -54,7 +53,6 @@ def derivative_kernel(sigma: float, order: int) -> Tensor:
     return sigma**order * kernel
 
 
-@lru_cache(maxsize=256)
 def filter_matrix(sigma: float, order: int, side: int) -> Tensor:
     """The kernel as a matrix (side, side) over mirrored pixels: row i has the weights of output pixel i."""
     kernel = derivative_kernel(sigma, order)
@@ -107,14 +105,15 @@ class Derivatives(nn.Module):
             return torch.stack(found, 2)  # (S, N, D, W, H)
 
     def matrices(self, side: int, like: Tensor) -> Tensor:
-        """(S, orders, side, side), or one row for the centre; made once for each size of image."""
+        """(S, orders, side, side), or one row for the centre; kept for the next image of this size."""
         key = (side, like.device, like.dtype)
         if key not in self.made:
-            every = [
-                torch.stack([self.matrix(sigma, order, side) for order in range(self.order + 1)])
-                for sigma in self.sigmas
-            ]
-            self.made[key] = torch.stack(every).to(like)
+            with kept_for_all(self.made):
+                every = [
+                    torch.stack([self.matrix(sigma, order, side) for order in range(self.order + 1)])
+                    for sigma in self.sigmas
+                ]
+                self.made[key] = torch.stack(every).to(like)
         return self.made[key]
 
     def matrix(self, sigma: float, order: int, side: int) -> Tensor:

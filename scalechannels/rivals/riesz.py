@@ -20,7 +20,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from scalechannels.rivals.rival import Reading, Rival, in_full_precision, read
+from scalechannels.rivals.rival import Reading, Rival, in_full_precision, kept_for_all, read
 
 TRANSFORMS = 5
 
@@ -53,7 +53,8 @@ class RieszTransforms(nn.Module):
             maps = maps if maps.dtype == torch.float64 else maps.float()
             key = (H, W, maps.device, maps.dtype)
             if key not in self.made:
-                self.made[key] = multipliers(H, W, maps)
+                with kept_for_all(self.made):
+                    self.made[key] = multipliers(H, W, maps)
             spectrum = (
                 torch.fft.rfft2(maps.contiguous())[:, :, None] * self.made[key]
             )  # (B, C, 5, H, W/2 + 1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -11,6 +13,10 @@ from scalechannels.backbones.inference import Backbone, binds_images, in_pieces
 
 Reading = Literal["centre", "max"]
 """Where a map of logits is read: at the centre of the image, or wherever each class is strongest."""
+
+
+SIZES = 4
+"""Of images, whose filters are kept."""
 
 
 class Rival(Backbone):
@@ -37,6 +43,18 @@ class Rival(Backbone):
         Negative where it counts products with zeros, which another way to write the same filter would skip.
         """
         return 0
+
+
+@contextmanager
+def kept_for_all(made: dict[Any, Tensor]) -> Iterator[None]:
+    """While filters are made to be kept in `made`, of a few sizes of image: memory stays bounded.
+
+    Those that are made in inference mode can be learnt through later, too.
+    """
+    while len(made) >= SIZES:
+        del made[next(iter(made))]
+    with torch.inference_mode(False), torch.no_grad():
+        yield
 
 
 def read(maps: Tensor, reading: Reading) -> Tensor:

@@ -38,7 +38,7 @@ from scalechannels.saving.usage import (
     numbers_of,
     read_table,
     usage_of,
-    values_of,
+    used,
 )
 from scalechannels.scales import ScaleGrid
 
@@ -119,7 +119,15 @@ class Network(
             warnings.warn(f"{broken} is not finite: this network cannot be used", stacklevel=2)
         with atomic_path(save_directory / WEIGHTS) as path:
             write_tensors(path, weights, {"format": "pt"})
-        config = {**describe(self), **({} if self.usage is None else {"usage": self.usage})}
+        described = describe(self)
+        for name, part in described["arguments"].items():
+            if isinstance(part, dict) and part.get("foreign") and part["class"].startswith("scalechannels."):
+                warnings.warn(
+                    f"layers of the {name} were changed after it was made, so only you can build it: to load "
+                    f"this network, give it, as in scalechannels.load(…, {name}=…)",
+                    stacklevel=2,
+                )
+        config = {**described, **({} if self.usage is None else {"usage": self.usage})}
         write_text(save_directory / CONFIG, json.dumps(config, indent=2) + "\n")
 
 
@@ -166,17 +174,10 @@ class SavedNetwork:
                 f"'{folder / WEIGHTS}' cannot be used: {broken} is not finite; its training failed"
             )
         data = data_of(folder)
-        unsaid = {
-            "classes": None,
-            "background": None,
-            "values": values_of(network),
-            "reduce": 1,
-            "detector": None,
-        }
         return cls(
             folder,
             network,
-            **(network.usage or unsaid),
+            **used(network),
             sizes=numbers_of(folder, data, "sizes") or (1.0,) if is_run else None,
             deployed=numbers_of(folder, data, "deploy_pixel_sizes"),
         )
@@ -260,10 +261,16 @@ def require_free(out: Path) -> None:
 
 
 def describe(part: Any) -> dict[str, Any]:
-    """{"class", "arguments"} of a network and its parts; of a user's own part only the class."""
+    """{"class", "arguments"} of a network and its parts; of a user's own part only the class.
+
+    A part of ours whose layers were changed is the user's own, too: its arguments would not bring it back.
+    """
+    from scalechannels.saving.changed import was_changed
+
     name = type(part).__name__
+    module = isinstance(part, nn.Module) and not isinstance(part, Network)
     # By identity, not by name: a user's own class may be called like one of ours.
-    if not isinstance(part, Network) and _class(name) is not type(part):
+    if module and (_class(name) is not type(part) or was_changed(part)):
         return {"class": f"{type(part).__module__}.{type(part).__qualname__}", "foreign": True}
     return {
         "class": name,
@@ -365,8 +372,9 @@ def _grid(factors: list[float]) -> ScaleGrid:
 def _rebuild_part(key: str, part: dict[str, Any], folder: Path) -> Any:
     name = part["class"]
     if part.get("foreign"):
+        whose = f"a {key} of changed layers" if name.startswith("scalechannels.") else f"your own {key}"
         raise ValueError(
-            f"the network in '{folder}' was saved with your own {key}, {name}, which only you can build: "
+            f"the network in '{folder}' was saved with {whose}, {name}, which only you can build: "
             f"pass from_pretrained(…, {key}={name.rsplit('.', 1)[-1]}(…))"
         )
     if name == "ScaleGrid":

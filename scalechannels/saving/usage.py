@@ -75,6 +75,15 @@ def values_of(network: Any) -> str:
     return "digits" if getattr(network.backbone, "channels", 3) == 1 else "unit"
 
 
+def used(network: Any) -> dict[str, Any]:
+    """How a network is used, as it says itself, or what is taken for granted where nobody has said it."""
+    said: dict[str, Any] | None = getattr(network, "usage", None)
+    if said is not None:
+        return said
+    unsaid = {"classes": None, "background": None, "values": values_of(network), "reduce": 1}
+    return {**unsaid, "detector": None}
+
+
 def _logits(network: Any) -> int | None:
     """K of a network whose parts are all of this library; None of others."""
     if getattr(network, "head", None) is not None:

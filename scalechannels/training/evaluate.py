@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from scalechannels.backbones.inference import evaluating
 from scalechannels.data.image_set import ImageSet
 from scalechannels.network import Explanation, NotFiniteError, require_finite
 from scalechannels.training.datasets import DataSets, EvaluationSplit, Size, require_labels
@@ -62,10 +63,13 @@ def is_unbalanced(confusion: Sequence[Sequence[int]]) -> bool:
 
 @torch.inference_mode()
 def evaluate_set(network: Any, data: ImageSet, size: Size, classes: int) -> SizeResult:
-    """One network, of this library or any other, on one test set that lies on the network's device."""
-    network.eval()
+    """One network, of this library or any other, on one test set that lies on the network's device.
+
+    In eval mode, whatever mode the network is in.
+    """
     explain = getattr(network, "explain", None)
-    said: Explanation = explain(data.images) if explain else Explanation(network(data.images))
+    with evaluating(network):
+        said: Explanation = explain(data.images) if explain else Explanation(network(data.images))
     if said.logits.shape[1] != classes:
         raise ValueError(f"the network has {said.logits.shape[1]} classes, but the data has {classes}")
     require_finite(said.logits)

@@ -9,6 +9,8 @@ import pytest
 from helpers.command_line import only, run
 from helpers.own_folder import write
 
+from scalechannels import ScaleGrid, fovlse
+
 
 def test_evaluate_writes_one_json_and_a_table(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("train", "--config", "run.toml", "--sizes", 1) == 0
@@ -131,3 +133,18 @@ def test_evaluate_does_not_overwrite_the_run_and_knows_one_that_is_not_done(
     assert "is not finished; resume it with scalechannels train --config" in capsys.readouterr().err
     assert run("evaluate", "nowhere", "--data.name", "strokes") == 1
     assert "'nowhere' is neither a folder nor a shipped network" in capsys.readouterr().err
+
+
+def test_data_of_another_range_of_values_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A network that learnt grey images from 0 to 1 would be shown digits from −0.76 to 0.76, and be poor."""
+    network = fovlse(ScaleGrid.of(1, 2))
+    network.usage = {"classes": None, "background": None, "values": "unit", "reduce": 1}
+    network.save_pretrained("own")
+    assert run("evaluate", "own", "--data.name", "strokes", "--sizes", 1) == 1
+    assert capsys.readouterr().err == (
+        "error: 'own' takes values from 0 to 1, but the images of strokes have −0.76 to 0.76; choose other "
+        "data with --data.name, or give labelled image files with --data\n"
+    )
+    network.usage = None  # of one of which nobody said it, the data say it
+    network.save_pretrained("own")
+    assert run("evaluate", "own", "--data.name", "strokes", "--sizes", 1) == 0

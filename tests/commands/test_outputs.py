@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from helpers.command_line import TINY, run
 
+from scalechannels import Detector, ScaleGrid, fovavg
+
 
 @pytest.mark.parametrize(
     ("work", "words"),
@@ -30,6 +32,14 @@ from helpers.command_line import TINY, run
         ("scalechannels.paper.reproduce.reproduce", "reproduce table1 --out file/x"),
         ("scalechannels.paper.reproduce.reproduce", "reproduce table1 --results file/x"),
         ("scalechannels.training.fit.fit", "quickstart --out file/x"),
+        ("scalechannels.saving.saved_network.SavedNetwork.open", "predict net a.png --draw file/x"),
+        ("scalechannels.saving.saved_network.SavedNetwork.open", "detect a.png --coco file/x.json"),
+        ("scalechannels.saving.saved_network.SavedNetwork.open", "detect a.png --csv file/x.csv"),
+        ("scalechannels.saving.saved_network.SavedNetwork.open", "detect pictures --overlay file/x"),
+        ("scalechannels.compare.missing.complete", "compare --train --plot file/x.png"),
+        ("scalechannels.compare.missing.complete", "compare --train --out file/x"),
+        ("scalechannels.data.emoji_drawings.prepare", "data generate emoji --out file/x"),
+        ("scalechannels.report.boxes_run.train_on_boxes", "train --data boxes.json --out file/x"),
     ],
 )
 def test_an_output_that_cannot_be_written_is_refused_before_any_work(
@@ -41,14 +51,27 @@ def test_an_output_that_cannot_be_written_is_refused_before_any_work(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("file").write_text("")
-    Path("a.png").write_text("")  # detect asks for it first
+    Path("pictures").mkdir()
+    for image in ("a.png", "pictures/a.png"):
+        Path(image).write_text("")  # detect asks for it first
     Path("run.toml").write_text(TINY)
+    Path("boxes.json").write_text('{"images": [], "annotations": [], "categories": []}')
     monkeypatch.setattr(work, lambda *_, **__: pytest.fail("this is the work"))
     assert run(*words.split()) == 1
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "file" in said
     assert "cannot be made: Not a directory" in said or "already exists and is not a folder" in said
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder where even root cannot write")
+def test_a_detector_is_not_converted_where_its_file_cannot_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Detector(fovavg(ScaleGrid.of(1, 2)), background=3).save_pretrained(tmp_path)
+    monkeypatch.setattr("torch.onnx.export", lambda *_, **__: pytest.fail("this is the work"))
+    assert run("export", tmp_path, "--onnx", "/proc/x.onnx", "--size", 40, 40) == 1
+    assert capsys.readouterr().err.startswith("error: '/proc/x.onnx' cannot be written: ")
 
 
 def test_where_files_cannot_become_large_training_ends_in_one_line(tmp_path: Path) -> None:

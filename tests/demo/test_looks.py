@@ -106,3 +106,17 @@ def test_folders_are_opened_and_checked(tmp_path: Path):
     fovlse(ScaleGrid.of(1, 2), classes=2).save_pretrained(tmp_path / "two")
     with pytest.raises(ValueError, match=r"--network must be a network .* 10 classes; '.*two' has 2 classes"):
         open_looks(tmp_path / "two", tmp_path / "plain")
+
+
+@pytest.mark.parametrize("own", [{"values": "unit", "reduce": 1}, {"values": "digits", "reduce": 2}])
+def test_networks_that_take_other_images_than_digits_are_named(tmp_path: Path, own: dict):
+    """They would be shown values that they never saw, and answer all the same."""
+    for name, network in (("net", fovlse(ScaleGrid.of(1, 2))), ("plain", cnn())):
+        network.save_pretrained(tmp_path / f"{name}-digits")
+        network.usage = {"classes": None, "background": None, **own}
+        network.save_pretrained(tmp_path / name)
+    digits = tmp_path / "net-digits", tmp_path / "plain-digits"
+    with pytest.raises(ValueError, match=r"--network must .* as MNIST has them; '.*net' was trained on oth"):
+        open_looks(tmp_path / "net", digits[1])
+    with pytest.raises(ValueError, match=r"--plain must be a network for digits as MNIST has them; '.*plain"):
+        open_looks(digits[0], tmp_path / "plain")

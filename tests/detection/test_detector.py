@@ -20,9 +20,10 @@ from scalechannels.data.scenes import scene
 from scalechannels.detection import detector as detection
 from scalechannels.detection.average_precision import Ranked, average_precision, right
 from scalechannels.detection.boxes import overlap, suppress
-from scalechannels.detection.detector import Detection, Detector
+from scalechannels.detection.detector import Detection, Detector, Rules
 from scalechannels.detection.interest_points import interest_points
 from scalechannels.detection.textures import texture
+from scalechannels.saving.saved_network import SavedNetwork
 
 N = 16
 
@@ -215,6 +216,14 @@ def test_a_flat_image_has_a_bounded_number_of_objects(
     assert 0 < len(found) <= 50
 
 
+def test_a_noisy_image_has_a_bounded_number_of_points_of_interest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(detection, "MOST", 2)
+    noise = torch.randn(1, 161, 201, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    with pytest.warns(UserWarning, match=r"has [\d,]+ points of interest; only the strongest 2 are looked"):
+        found = blobs().at_interest_points(blob_image(PARTS[0], PARTS[2]) + 0.01 * noise, threshold=1e-4)
+    assert sorted(one.scale for one in found) == pytest.approx([1.5, 5.5], rel=0.2)
+
+
 def test_the_best_peaks_are_kept_whatever_the_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     image = blob_image(*PARTS)
     monkeypatch.setattr(detection, "MOST", 20, raising=False)
@@ -389,3 +398,22 @@ def test_no_tensor_grows_with_the_image() -> None:
             assert detector(image) == []
         largest.append(seen.count)
     assert largest[0] == largest[1]
+
+
+def test_saving_a_detector_leaves_its_network_as_it_was(tmp_path: Path) -> None:
+    """Nothing is known of how it is used: a grey one is one of digits, whichever way it is saved."""
+    network = fovavg(ScaleGrid.of(1, 2)).eval()
+    Detector(network, background=3, threshold=0.7).save_pretrained(tmp_path / "detector")
+    assert network.usage is None
+    assert (Detector(network).threshold, Detector(network).background) == (0.5, None)
+    network.save_pretrained(tmp_path / "network")
+    found, plain = (SavedNetwork.open(tmp_path / name) for name in ("detector", "network"))
+    assert (found.values, found.reduce) == (plain.values, plain.reduce) == ("digits", 1)
+    assert (found.background, found.threshold, plain.background) == (3, 0.7, None)
+
+
+def test_another_threshold_keeps_what_the_detector_was_told() -> None:
+    network = fovavg(ScaleGrid.of(1, 2)).eval()
+    one = Detector(network, background=3, rules=Rules(0.7, iou=0.4), tile=300).with_threshold(0.1)
+    assert (one.network, one.background, one.rules) == (network, 3, Rules(0.1, iou=0.4))
+    assert one.dense.tile == 300

@@ -63,8 +63,11 @@ def test_boxes_follow_the_size_and_ignored_regions_do_not_count(
     )
 
     class Sees:
-        def __init__(self, network: object, threshold: float = 0.0) -> None:
+        def __init__(self, network: object) -> None:
             self.network = network
+
+        def with_threshold(self, threshold: float) -> "Sees":
+            return self
 
     inside = [
         (19.5, 19.5, 59.5, 59.5),
@@ -73,9 +76,8 @@ def test_boxes_follow_the_size_and_ignored_regions_do_not_count(
     ]  # at twice the size
     found = [Detection(box, 0, 0.9, 1.0, False, 0.9) for box in inside]
     seen = []
-    monkeypatch.setattr(measuring, "Detector", Sees)
     monkeypatch.setattr(measuring, "look", lambda _, picture, reduce: seen.append(picture.shape) or found)
-    network = type("Network", (), {"usage": None})()
+    network = type("Network", (), {"usage": {"reduce": 1}})()
     one = measure(Sees(network), [image], 2.0, grey=True)
     assert seen == [(1, 120, 200)]
     assert one.truth[0].boxes.tolist() == [[19.5, 19.5, 59.5, 59.5]]

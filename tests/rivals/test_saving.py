@@ -1,11 +1,14 @@
 """A rival in a folder: saved and loaded like our networks, without any code from the folder."""
 
+import copy
+
 import pytest
 import torch
 
 from scalechannels.plain import PlainNetwork
 from scalechannels.rivals.gaussian_derivatives import GaussianDerivativeNetwork
 from scalechannels.rivals.riesz import RieszNetwork
+from scalechannels.rivals.rival import SIZES
 from scalechannels.rivals.steerable import ScaleSteerableNetwork
 from scalechannels.rivals.transformer import SpatialTransformer
 from scalechannels.saving.saved_network import load
@@ -29,3 +32,27 @@ def test_a_loaded_rival_is_the_one_that_was_saved(module, tmp_path) -> None:
     images = torch.randn(2, module.channels, 24, 24)
     with torch.no_grad():
         assert torch.equal(network(images), PlainNetwork(module).eval()(images))
+
+
+@pytest.mark.parametrize("module", SMALL, ids=lambda module: type(module).__name__)
+def test_what_was_used_first_can_be_learnt_later(module) -> None:
+    """Filters that were made while it was used must not stand in the way."""
+    network, images = PlainNetwork(copy.deepcopy(module)), torch.randn(2, module.channels, 24, 24)
+    with torch.inference_mode():
+        network.eval()(images)
+    network.train()(images).sum().backward()
+    assert all(weight.grad is not None for weight in network.backbone.parameters() if weight.requires_grad)
+
+
+@pytest.mark.parametrize("module", SMALL[:2], ids=lambda module: type(module).__name__)
+@torch.no_grad()
+def test_images_of_many_sizes_need_no_more_memory_than_some(module) -> None:
+    network = PlainNetwork(copy.deepcopy(module)).eval()
+    first = torch.randn(1, module.channels, 20, 21)
+    said = network(first)
+    for side in range(16, 30):
+        network(torch.randn(1, module.channels, side, side + 1))
+    kept = [part.made for part in network.modules() if hasattr(part, "made")]
+    assert kept
+    assert all(len(made) <= SIZES for made in kept)
+    assert torch.equal(network(first), said)

@@ -196,6 +196,46 @@ def test_an_own_class_named_like_ours_is_still_the_users(tmp_path: Path):
         scalechannels.load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda backbone: backbone.convolutions[1].__setitem__(2, nn.LeakyReLU(0.3)),
+        lambda backbone: backbone.convolutions[0].append(nn.Tanh()),
+        lambda backbone: setattr(backbone.convolutions[0][1], "eps", 0.1),
+    ],
+)
+def test_a_part_of_changed_layers_is_the_users_own(tmp_path: Path, change):
+    """Its weights would fit the part as it was, which answers otherwise."""
+    net = with_lively_statistics(fovavg(GRID))
+    images = images_for(net)
+    before = net(images)
+    change(net.backbone)
+    assert not torch.allclose(net(images), before)
+    with pytest.warns(UserWarning, match=r"layers of the backbone were changed .*load\(…, backbone=…\)"):
+        net.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"with a backbone of changed layers, .*ConvBackbone, which only"):
+        scalechannels.load(tmp_path)
+    again = fovavg(GRID).backbone
+    change(again)
+    with torch.no_grad():
+        assert torch.equal(scalechannels.load(tmp_path, backbone=again)(images), net(images))
+
+
+def test_what_changes_no_answer_makes_no_part_the_users_own(tmp_path: Path):
+    net = with_lively_statistics(fovavg(GRID))
+    images = images_for(net)
+    net.backbone.drop.p = 0.7
+    net.backbone.convolutions[0][1].momentum = 0.3
+    net.backbone = nn.SyncBatchNorm.convert_sync_batchnorm(net.backbone)
+    state = torch.random.get_rng_state()
+    net.save_pretrained(tmp_path)
+    assert torch.equal(torch.random.get_rng_state(), state)  # a training goes on as without
+    again = scalechannels.load(tmp_path)
+    assert again.backbone.drop.p == 0.7
+    with torch.no_grad():
+        assert torch.equal(again(images), net(images))
+
+
 def test_an_unknown_part_is_named(saved: Path):
     with pytest.raises(TypeError, match=r"must be among antialias, .*; got backbones"):
         scalechannels.load(saved, backbones=OwnBackbone())

@@ -83,9 +83,10 @@ def test_selection_is_the_mean_contribution_of_each_channel(pool, expected) -> N
     assert result.selection == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_network_is_put_into_eval_mode() -> None:
+def test_the_network_answers_in_eval_mode_and_keeps_its_own() -> None:
     network = nn.Sequential(nn.Dropout(0.999), Reader()).train()
     assert evaluate_set(network, images_set(LABELS), 1.0, 3).accuracy == 100
+    assert all(part.training for part in network.modules())
 
 
 def test_all_sizes_are_tested_and_reported_and_fit_into_json() -> None:

@@ -191,11 +191,17 @@ def test_a_network_that_is_loaded_and_saved_again_is_used_as_before(tmp_path: Pa
     first = SavedNetwork.open(run.folder)
     assert (first.values, first.reduce, first.grey) == ("unit", 2, True)
     assert first.classes is not None
+    tried = scalechannels.load(run.folder)
+    tried.usage |= {"temperature": 0.7, "object_size": 90.0, "own_scale": 1.5}  # as a trial measures them
+    tried.save_pretrained(run.folder)
+    first = SavedNetwork.open(run.folder)
+    assert (first.temperature, first.object_size, first.own_scale) == (0.7, 90.0, 1.5)
     scalechannels.load(run.folder).save_pretrained(tmp_path / "again")
     scalechannels.load(tmp_path / "again").save_pretrained(tmp_path / "once more")
     for name in ("again", "once more"):
         saved = SavedNetwork.open(tmp_path / name)
-        for what in ("classes", "background", "values", "reduce", "scales"):
+        measured = ("temperature", "object_size", "own_scale")
+        for what in ("classes", "background", "values", "reduce", "scales", *measured):
             assert getattr(saved, what) == getattr(first, what), what
 
 
