@@ -35,6 +35,8 @@ CODE = (
     re.compile(r"\]\([^)]*\)"),  # where links and pictures point to
     re.compile(r"https?://\S+"),
     re.compile(r"<!--.*?-->", re.DOTALL),
+    re.compile(r"\{[{%].*?[%}]\}", re.DOTALL),  # what a template computes
+    re.compile(r"\A---\n.*?\n---\n", re.DOTALL),  # the head of a model card
 )
 NOTATION = (
     re.compile(r"\[[\d/√]+, ?[\d/√]+\]"),  # a range of sizes
@@ -98,9 +100,23 @@ class Checked:
     """Of numbers: found, claim, allowance and generated."""
 
 
+def read(document: str) -> str:
+    """The text of a document; of a file of data, its sentences."""
+    path = ROOT / document
+    if path.suffix == ".toml":
+        return "\n\n".join(entry["why"] for entry in read_toml(path).values())
+    return path.read_text(encoding="utf-8")
+
+
+def accounts(document: str) -> Path:
+    """The file that accounts for a document's numbers: README.toml, advice.toml, results-README.toml."""
+    parts = Path(document).with_suffix("").parts
+    return CLAIMS / ("-".join(part for part in parts if part not in ("docs", "scalechannels")) + ".toml")
+
+
 def spec(document: str) -> tuple[list[str], dict[str, list[str]]]:
-    """A document's claims and allowances, from its file in tests/docs/numbers."""
-    path = CLAIMS / f"{Path(document).stem}.toml"
+    """A document's claims and allowances."""
+    path = accounts(document)
     entries = read_toml(path) if path.exists() else {}
     if unknown := set(entries) - {"claims", "allowed"}:
         raise ValueError(f"{path.name} has claims and [allowed], not {', '.join(sorted(unknown))}")
@@ -176,7 +192,7 @@ def check(
 ) -> Checked:
     """Every number of a document against what accounts for it."""
     result = Checked()
-    file = f"tests/docs/numbers/{Path(document).stem}.toml"
+    file = f"tests/docs/numbers/{accounts(document).name}"
 
     def line(place: int) -> str:
         return f"{document}:{text.count(chr(10), 0, place) + 1}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -15,7 +16,7 @@ from helpers.number_sources import Sources
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import detection_table
-from scalechannels import Detector, load
+from scalechannels import Detector, cnn, load
 from scalechannels.backbones.paper import ConvBackbone, mnist_backbone
 from scalechannels.backbones.residual import ResidualBackbone
 from scalechannels.backbones.sized import multiplications, sized_backbone
@@ -66,6 +67,30 @@ class Rows(Sources):
             ),
             form=".2f±",
         )
+
+    def few_mean(self, network: str, samples: int) -> float:
+        """Accuracy on [1,4] of one of the paper's networks trained on few samples."""
+        return mean(dict(_ranges(run))[1, 4] for run in self.ran(recipes.few(network, samples)).runs)
+
+    def again(self) -> tuple[Runs, Runs]:
+        """FovAvg and FovMax on one size, as tested before, and as trained again with the same seeds."""
+        before = self.kept("earlier", "Trained before results said which", split="test")
+        return before, Runs([self._file(f"results/runs/{run['name']}.json") for run in before.runs])
+
+    def twice(self, over: str) -> float:
+        """How far a run and itself trained again differ: the root mean square."""
+        before, after = (runs.per_run(over) for runs in self.again())
+        return math.sqrt(fmean((a - b) ** 2 for a, b in zip(before, after, strict=True)))
+
+    def seeds_differ(self, over: str) -> float:
+        """How far two seeds of the same differ: the root mean square."""
+        before, _ = self.again()
+        squares = []
+        for network in ("fovavg", "fovmax"):
+            for size in (1, 2, 4):
+                of_one = [run for run in before.on(size).runs if run["config"]["network"]["name"] == network]
+                squares += [(a - b) ** 2 for a, b in combinations(Runs(of_one).per_run(over), 2)]
+        return math.sqrt(fmean(squares))
 
     def batch(self, size: int, *trained: float) -> str:
         """The cells of the table of batch sizes, for these training sizes; its seed is 1."""
@@ -139,6 +164,11 @@ def parameters(network: ConvBackbone) -> int:
     return sum(one.numel() for one in network.parameters())
 
 
+def fraction(share: float) -> str:
+    """In words, to the next fifth: a fifth, four fifths."""
+    return {1: "a fifth", 2: "two fifths", 3: "three fifths", 4: "four fifths"}[round(5 * share)]
+
+
 def windows(count: int = 17, width: int = 1) -> int:
     """Multiplications of the paper's backbone, `width` times as wide, on so many windows of 28 pixels."""
     return count * multiplications(mnist_backbone(width=width))
@@ -166,10 +196,13 @@ def _ranges(run: Mapping[str, Any]) -> list[tuple[tuple[float, ...], float]]:
 
 
 FUNCTIONS = (
+    load,
     fmean,
     median,
     inside,
     cells,
+    cnn,
+    fraction,
     multiplications,
     paired,
     paper,
