@@ -11,6 +11,7 @@ from statistics import fmean, median
 from typing import Any
 
 import torch
+from helpers.document_numbers import written
 from helpers.measured_runs import Runs, mean, paired
 from helpers.number_sources import Sources
 from torch.utils.flop_counter import FlopCounterMode
@@ -26,9 +27,11 @@ from scalechannels.data.scenes import scene
 from scalechannels.data.sizes import MNIST_SIZES, RANGES, inside
 from scalechannels.paper import recipes
 from scalechannels.paper.claims.verdicts import failed, verdicts
+from scalechannels.paper.comparisons import Comparison, comparisons, row_runs
 from scalechannels.paper.experiments import experiment
 from scalechannels.paper.factorial import factorial_rows
 from scalechannels.paper.published import TABLE1
+from scalechannels.paper.table_text import difference_cell
 from scalechannels.training.config import RunConfig
 
 BEYOND = {
@@ -57,6 +60,24 @@ class Rows(Sources):
             one for one in factorial_rows(self._results, experiment(f"evidence-{data}")) if one.title == row
         )
         return {column: mean.mean for column, mean in found.by.items()}
+
+    def row(self, data: str, title: str) -> tuple[RunConfig, ...]:
+        """The runs of a row of `scalechannels table evidence`."""
+        return row_runs(experiment(f"evidence-{data}"), title)
+
+    def gain(self, table: str, row: str, other: str, column: str) -> str:
+        """A difference of `scalechannels table evidence` or `beyond`, with a star where it is told apart."""
+        found = self._compared(table, row, other)
+        return written(found.by[column].difference, "+.2f") + "*" * (column in found.clear)
+
+    def interval(self, table: str, row: str, other: str, column: str) -> str:
+        """The same with its interval."""
+        return difference_cell(self._compared(table, row, other), column)
+
+    def _compared(self, table: str, row: str, other: str) -> Comparison:
+        id = table if table == "beyond" else f"evidence-{table}"
+        (found,) = (one for one in comparisons(self._results, id) if (one.network, one.other) == (row, other))
+        return found
 
     def few_row(self, recipe: Callable[..., RunConfig], what: str) -> str:
         """Accuracies on [1,4] of networks trained on few samples."""
@@ -164,6 +185,25 @@ def parameters(network: ConvBackbone) -> int:
     return sum(one.numel() for one in network.parameters())
 
 
+def words(count: int) -> str:
+    """A whole number as documents write small ones."""
+    return [
+        "no",
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+    ][count]
+
+
 def fraction(share: float) -> str:
     """In words, to the next fifth: a fifth, four fifths."""
     return {1: "a fifth", 2: "two fifths", 3: "three fifths", 4: "four fifths"}[round(5 * share)]
@@ -211,6 +251,7 @@ FUNCTIONS = (
     sides,
     sized,
     windows,
+    words,
     Effort,
 )
 
