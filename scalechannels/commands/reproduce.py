@@ -19,8 +19,9 @@ def reproduce(
         Parameter(
             help="table1 to table5, figure2 to figure15; batch-norm, single-channel, pretrained and "
             "equal-blur from the paper's text; beyond, beyond-sizes, beyond-few, beyond-cifar, scatter, "
-            "evidence, evidence-mnist, evidence-cifar, evidence-cifar-paper, cifar-augmented, anywhere, "
-            "anywhere-translated and anywhere-centred, which are ours; or all."
+            "evidence, evidence-mnist, evidence-cifar, evidence-cifar-paper, recommended, "
+            "recommended-mnist, recommended-cifar, cifar-augmented, anywhere, anywhere-translated and "
+            "anywhere-centred, which are ours; or all."
         ),
     ],
     /,

@@ -15,8 +15,8 @@ def table(
         str,
         Parameter(
             help="A table of the paper, 1 to 5; beyond, scatter, evidence, evidence-mnist, evidence-cifar, "
-            "evidence-cifar-paper, cifar-augmented, outside or anywhere for ours; or a figure such as "
-            "figure5 for its data."
+            "evidence-cifar-paper, recommended, recommended-mnist, recommended-cifar, cifar-augmented, "
+            "outside or anywhere for ours; or a figure such as figure5 for its data."
         ),
     ],
     /,

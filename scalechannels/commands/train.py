@@ -98,8 +98,9 @@ def train_network(
     recipe: Annotated[
         Literal["recommended", "paper"],
         Parameter(
-            help="How to fill in network.antialias and training.smoothing, average, visible and detail where "
-            "you leave them out: as docs/evidence.md supports, or as in the paper, which has none of them."
+            help="How to fill in what you leave out. recommended: smoothed targets, averaged weights and the "
+            "like; for CIFAR-10 also the residual backbone, flips and crops: a row of docs/evidence.md. "
+            "paper: none of these."
         ),
     ] = "recommended",
     out: Out = Path("runs"),
@@ -124,8 +125,8 @@ def train_network(
 ) -> None:
     """Train a network, test it at many sizes, and save the weights and the results.
 
-    The default network, fovlse, is ours, and so are a few ingredients of the training (see --recipe). All
-    else that you leave out follows the paper's training recipe.
+    The default network, fovlse, is ours. With digits and with CIFAR-10 the default training is one that was
+    measured (see --recipe, docs/training.md); all else that you leave out follows the paper's recipe.
 
     A run is named after its configuration. If it is stopped or killed, run the same command again to resume
     after the last complete epoch. A finished run is not trained again, and is tested again only if you give

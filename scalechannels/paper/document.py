@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from scalechannels.data.sizes import RANGES, accuracies, mean_inside
@@ -16,7 +16,14 @@ from scalechannels.paper.claims.verdicts import failed, verdicts
 from scalechannels.paper.comparisons import Comparison, comparisons
 from scalechannels.paper.experiments import EXPERIMENTS, Experiment, experiment
 from scalechannels.paper.factorial import Row, factorial_rows
-from scalechannels.paper.outside import outside_differences, outside_rows
+from scalechannels.paper.outside import (
+    DIGITS,
+    PHOTOGRAPHS,
+    TABLES,
+    outside_differences,
+    outside_rows,
+    untested,
+)
 from scalechannels.paper.published import RANKINGS
 from scalechannels.paper.recipes import scales_of
 from scalechannels.paper.results import PICTURES, Result, Results
@@ -31,6 +38,7 @@ from scalechannels.paper.table_text import (
     outside_text,
     plus_minus,
     ranking_text,
+    signed,
 )
 from scalechannels.paper.tables import apart, below, main_table, mean_of, ranking
 from scalechannels.report.page import render
@@ -78,7 +86,7 @@ def generated(results: Results) -> str:
     """Everything that follows from the results."""
     runs = [_line(results, one) for one in EXPERIMENTS]
     table = main_table(results)
-    lower = ", ".join(f"{title} {low} of {cells}" for title, (low, cells) in below(table).items())
+    lower = [[title, f"{one.lower} of {one.cells}", signed(one.mean)] for title, one in below(table).items()]
     further = [
         [one.row.label, one.column, *main_cell(one.row, one.column), f"{one.p:.3f}"] for one in apart(table)
     ]
@@ -88,7 +96,7 @@ def generated(results: Results) -> str:
         experiments=markdown(["id", "what", "command", "runs", "cost"], runs),
         table1=main_text(table, "markdown"),
         apart=markdown(["row", "sizes", "ours", "paper", "difference", "p"], further),
-        below=lower,
+        below=markdown(["network", "cells below the paper's", "mean difference"], lower),
         earlier=markdown(
             ["row", "sizes", "seeds before", "before", "seeds", "ours", "paper"], earlier(results)
         ),
@@ -129,12 +137,15 @@ def evidence(results: Results) -> str:
                 if run.get("test", "wide") != "wide":
                     continue  # outside the range, a run was tested in several ways
                 used.setdefault(run["evaluation"]["split"], Counter())[run["config"]["data"]["name"]] += 1
+    place = results.folder.parent
     return render(
         "evidence.md",
         mnist=factorial_quoted(results, "evidence-mnist"),
         cifar=factorial_quoted(results, "evidence-cifar"),
         paper=factorial_quoted(results, "evidence-cifar-paper"),
-        outside=outside_quoted(results),
+        outside=Quoted(outside_rows(place, DIGITS), outside_differences(place, DIGITS)),
+        outside_text="\n\n".join(outside_text(results, table, "markdown") for table in TABLES),
+        lacking=Lacking(results),
         tests=used["test"],
         validations=used["validation"],
         claims=len(verdicts(results)),
@@ -142,19 +153,46 @@ def evidence(results: Results) -> str:
     ).strip()
 
 
+class Lacking:
+    """What was not run."""
+
+    def __init__(self, results: Results) -> None:
+        self.results, self.place = results, results.folder.parent
+
+    def runs(self, *ids: str) -> int:
+        """Runs of these experiments without a result."""
+        progress = Progress.of(self.results, map(experiment, ids))
+        return progress.needed - len(progress.found)
+
+    def rows(self, id: str) -> str:
+        """The rows of an experiment that lack runs, by how many seeds they have."""
+        one, by_seeds = experiment(id), dict[int, list[str]]()
+        for row in factorial_rows(self.results, one):
+            if row.seeds < one.seeds:
+                by_seeds.setdefault(row.seeds, []).append(row.title)
+        parts = (
+            "; ".join(titles) + (f" ({seeds} of {one.seeds} seeds)" if seeds else " (no seed)")
+            for seeds, titles in sorted(by_seeds.items(), reverse=True)
+        )
+        return "; ".join(parts)
+
+    def outside(self, data: str) -> Mapping[str, int]:
+        """The rows that were not tested outside the range of the recipes, with how many runs they lack."""
+        return untested(self.place, {"mnist": DIGITS, "cifar": PHOTOGRAPHS}[data])
+
+    def other_sizes(self) -> int:
+        """Runs outside the range that were not trained on size 1 or 4, beside each row of size 2."""
+        rows = {row for pair in DIGITS.pairs.items() for row in (pair[0], *pair[1]) if "size 2" in row}
+        return 2 * DIGITS.experiment.seeds * len(rows)
+
+
 class Quoted:
     """A table of rows and their differences as a document quotes it."""
 
-    def __init__(
-        self,
-        rows: Iterable[Row],
-        differences: Iterable[Comparison],
-        text: str,
-        lacking: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, rows: Iterable[Row], differences: Iterable[Comparison], text: str = "") -> None:
         self.rows = {row.title: row for row in rows}
         self.differences = {(found.network, found.other): found for found in differences}
-        self.text, self.lacking = text, lacking
+        self.text = text
 
     def mean(self, row: str, column: str) -> str:
         return f"{self.rows[row].by[column].mean:.2f}"
@@ -165,18 +203,8 @@ class Quoted:
 
 def factorial_quoted(results: Results, id: str) -> Quoted:
     one = experiment(id)
-    rows = factorial_rows(results, one)
-    lacking = [
-        f"{row.title} ({row.seeds} of {one.seeds} seeds)" if row.seeds else row.title
-        for row in rows
-        if row.seeds < one.seeds
-    ]
-    return Quoted(rows, comparisons(results, id), factorial_text(results, one, "markdown"), lacking)
-
-
-def outside_quoted(results: Results) -> Quoted:
-    place = results.folder.parent
-    return Quoted(outside_rows(place), outside_differences(place), outside_text(results, "markdown"))
+    found = comparisons(results, id)
+    return Quoted(factorial_rows(results, one), found, factorial_text(results, one, "markdown"))
 
 
 def _line(results: Results, one: Experiment) -> list[str]:

@@ -20,7 +20,7 @@ from scalechannels.training.config.options import read_toml, refuse
 Renderer = Literal[
     "table", "ranking", "factorial", "curves", "samples", "placed", "selection", "pictures", "windows", "code"
 ]
-GROUPS = ("evidence", "anywhere")
+GROUPS = ("evidence", "recommended", "anywhere")
 """Ids that stand for all experiments whose ids begin with them."""
 OURS = "not in the paper"
 """Where our own experiments stand."""
@@ -152,7 +152,8 @@ def experiment(id: str, kind: Literal["experiment", "table", "figure"] = "experi
     if near := [one for one in offered if one in (f"table{id}", f"figure{id}")]:
         raise ValueError(f"there is no {kind} '{id}'; did you mean {' or '.join(near)}?")
     names = ", ".join(one.removeprefix(kind) for one in offered)
-    names += ", outside, evidence, anywhere or a figure such as figure5" if kind == "table" else ""
+    groups = ", ".join(GROUPS)
+    names += f", outside, {groups} or a figure such as figure5" if kind == "table" else ""
     raise ValueError(f"there is no {kind} '{id.removeprefix(kind)}'; choose from {names}")
 
 

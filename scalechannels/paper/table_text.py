@@ -11,14 +11,7 @@ from scalechannels.data.sizes import RANGES
 from scalechannels.paper.comparisons import Comparison, comparisons, comparisons_json
 from scalechannels.paper.experiments import GROUPS, Experiment, chosen, experiment
 from scalechannels.paper.factorial import factorial_json, factorial_rows
-from scalechannels.paper.outside import (
-    CAPTION,
-    COLUMNS,
-    OUTSIDE,
-    outside_differences,
-    outside_json,
-    outside_rows,
-)
+from scalechannels.paper.outside import TABLES, Outside, outside_differences, outside_json, outside_rows
 from scalechannels.paper.placed import placed_json, placed_rows
 from scalechannels.paper.results import Results
 from scalechannels.paper.tables import Mean, RankRow, TableRow, as_json, curve_tables, main_table, ranking
@@ -33,7 +26,7 @@ RANKING_HEADS = ("place", "network", "paper", "ours", "our place", "difference")
 def table_text(results: Results, id: str, form: TextForm | Literal["json"] = "text") -> str:
     """A table of the paper, or the data of a figure."""
     if id == "outside":
-        return _json(outside_json(results.folder.parent)) if form == "json" else outside_text(results, form)
+        return _json(outside_json(results.folder.parent)) if form == "json" else outside_texts(results, form)
     one, *others = chosen([id]) if id in GROUPS else [experiment(id, "table")]
     if one.renderer == "placed":
         if form == "json":
@@ -43,7 +36,7 @@ def table_text(results: Results, id: str, form: TextForm | Literal["json"] = "te
         if form == "json":
             return _json(factorial_json(results, part) for part in (one, *others))
         texts = [factorial_text(results, part, form) for part in (one, *others)]
-        return "\n\n\n".join([*texts, outside_text(results, form)] if id == "evidence" else texts)
+        return "\n\n\n".join([*texts, outside_texts(results, form)] if id == "evidence" else texts)
     if id == "beyond":
         if form == "json":
             return _json(row for id in BEYOND for row in comparisons_json(results, id))
@@ -195,15 +188,24 @@ def factorial_text(results: Results, one: Experiment, form: TextForm = "text") -
     return rows_and_differences(one.title, columns(heads, rows, form), found, one.columns, one.caption, form)
 
 
-def outside_text(results: Results, form: TextForm = "text") -> str:
-    """What survives outside the range of the recipes."""
-    place = results.folder.parent
+def outside_texts(results: Results, form: TextForm = "text") -> str:
+    """Those of digits and of photographs."""
+    return "\n\n\n".join(outside_text(results, table, form) for table in TABLES)
+
+
+def outside_text(results: Results, table: Outside, form: TextForm = "text") -> str:
+    """What survives outside the range of the recipes; of a table without results, only that it has none."""
+    place, over = results.folder.parent, [*table.columns]
     rows = [
-        [row.title, str(row.seeds), *(plus_minus(row.by[name]) for name in COLUMNS)]
-        for row in outside_rows(place)
+        [row.title, str(row.seeds), *(plus_minus(row.by[name]) for name in over)]
+        for row in outside_rows(place, table)
     ]
-    table = columns(["row", "seeds", *COLUMNS], rows, form)
-    return rows_and_differences(OUTSIDE, table, outside_differences(place), [*COLUMNS], CAPTION, form)
+    if not rows:
+        return f"{table.title}: not run yet, see benchmarks/outside.py"
+    told = columns(["row", "seeds", *over], rows, form)
+    return rows_and_differences(
+        table.title, told, outside_differences(place, table), over, table.caption, form
+    )
 
 
 def rows_and_differences(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from statistics import fmean, stdev
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from scalechannels.data.sizes import RANGES, mean_inside
 from scalechannels.paper.experiments import Curve, Experiment, Panel, experiment
@@ -130,16 +130,28 @@ def apart(rows: Iterable[TableRow], published_seeds: int = 3) -> list[Apart]:
     return found
 
 
-def below(rows: Iterable[TableRow]) -> dict[str, tuple[int, int]]:
-    """For each network of the paper: how many of its cells are below the paper's, and how many it has."""
-    counts: dict[str, tuple[int, int]] = {}
+class Below(NamedTuple):
+    """How a network's cells of table 1 lie beside the paper's."""
+
+    lower: int
+    """So many are below the paper's."""
+    cells: int
+    mean: float
+    """Of ours less the paper's."""
+
+
+def below(rows: Iterable[TableRow]) -> dict[str, Below]:
+    """For each network of the paper."""
+    differences: dict[str, list[float]] = {}
     for row in rows:
-        differences = [row.difference(column) for column in row.ours if row.paper and row.train != "mean"]
-        lower, cells = counts.get(row.title, (0, 0))
-        if differences:
-            lower += sum(difference is not None and difference < 0 for difference in differences)
-            counts[row.title] = lower, cells + len(differences)
-    return counts
+        found = [row.difference(column) for column in row.ours if row.paper and row.train != "mean"]
+        known = [one for one in found if one is not None]
+        if known:
+            differences.setdefault(row.title, []).extend(known)
+    return {
+        title: Below(sum(one < 0 for one in found), len(found), fmean(found))
+        for title, found in differences.items()
+    }
 
 
 def as_json(rows: Iterable[TableRow]) -> list[dict[str, Any]]:

@@ -23,12 +23,22 @@ import pytest
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from helpers.document_numbers import EVERYWHERE, GENERATED, ROOT, Checked, Claim, check, numbers, spec
+from helpers.document_numbers import EVERYWHERE, GENERATED, ROOT, Checked, Claim, check, numbers, read, spec
 from helpers.number_rows import computer
 
 DOCUMENTS = sorted(
-    path.relative_to(ROOT).as_posix() for path in (ROOT / "README.md", *ROOT.glob("docs/*.md"))
+    path.relative_to(ROOT).as_posix()
+    for pattern in (
+        "*.md",
+        "docs/*.md",
+        "results/*.md",
+        "scalechannels/weights/*/*.md",
+        "scalechannels/report/templates/*.md",
+        "scalechannels/paper/claims/deviations.toml",
+    )
+    for path in ROOT.glob(pattern)
 )
+"""What people read, and the words that generated parts are made of."""
 CURRENT = {
     "docs/commands.md": "tests/docs/test_commands_page.py",
     "docs/evidence.md": "tests/paper/test_document.py",
@@ -42,8 +52,7 @@ COMPUTE = computer(ROOT)
 def checked(document: str, text: str | None = None, compute=COMPUTE) -> Checked:
     claims, allowed = spec(document)
     _, everywhere = spec(EVERYWHERE)
-    told = (ROOT / document).read_text(encoding="utf-8") if text is None else text
-    return check(document, told, claims, allowed, everywhere, compute)
+    return check(document, read(document) if text is None else text, claims, allowed, everywhere, compute)
 
 
 @cache
@@ -82,7 +91,7 @@ rate = 0.1
 
 def test_generated_parts_have_their_own_tests() -> None:
     """A comment alone must not keep numbers from being looked at."""
-    texts = {document: (ROOT / document).read_text(encoding="utf-8") for document in DOCUMENTS}
+    texts = {document: read(document) for document in DOCUMENTS}
     assert {document for document, text in texts.items() if GENERATED.search(text)} <= set(CURRENT)
     for document, test in CURRENT.items():
         assert not (ROOT / document).exists() or Path(document).stem in (ROOT / test).read_text()
@@ -91,7 +100,7 @@ def test_generated_parts_have_their_own_tests() -> None:
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_a_change_to_any_computed_number_is_seen(document: str) -> None:
     """Each digit of each claim, one at a time."""
-    text = (ROOT / document).read_text(encoding="utf-8")
+    text = read(document)
     for entry in spec(document)[0]:
         claim = Claim(entry)
         values = claim.values(COMPUTE)

@@ -58,6 +58,10 @@ class Runs:
             by_seed.setdefault(run["config"]["training"]["seed"], []).append(accuracy)
         return mean(fmean(values) for values in by_seed.values())
 
+    def everywhere(self) -> float:
+        """Over all test sizes."""
+        return fmean(fmean(accuracies(run["evaluation"]["sizes"]).values()) for run in self.runs)
+
     def row(self, *over: str | float, form: str = ".2f±") -> str:
         """The cells of a table."""
         return " | ".join(format(self[one], form) for one in over)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
 import torch
+from helpers.document_numbers import written
 from helpers.measured_runs import Runs, mean, paired
 from helpers.number_sources import Sources
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import detection_table
-from scalechannels import Detector, load
+from scalechannels import Detector, cnn, load
 from scalechannels.backbones.paper import ConvBackbone, mnist_backbone
 from scalechannels.backbones.residual import ResidualBackbone
 from scalechannels.backbones.sized import multiplications, sized_backbone
@@ -25,9 +27,11 @@ from scalechannels.data.scenes import scene
 from scalechannels.data.sizes import MNIST_SIZES, RANGES, inside
 from scalechannels.paper import recipes
 from scalechannels.paper.claims.verdicts import failed, verdicts
+from scalechannels.paper.comparisons import Comparison, comparisons, row_runs
 from scalechannels.paper.experiments import experiment
 from scalechannels.paper.factorial import factorial_rows
 from scalechannels.paper.published import TABLE1
+from scalechannels.paper.table_text import difference_cell
 from scalechannels.training.config import RunConfig
 
 BEYOND = {
@@ -57,6 +61,24 @@ class Rows(Sources):
         )
         return {column: mean.mean for column, mean in found.by.items()}
 
+    def row(self, data: str, title: str) -> tuple[RunConfig, ...]:
+        """The runs of a row of `scalechannels table evidence`."""
+        return row_runs(experiment(f"evidence-{data}"), title)
+
+    def gain(self, table: str, row: str, other: str, column: str) -> str:
+        """A difference of `scalechannels table evidence` or `beyond`, with a star where it is told apart."""
+        found = self._compared(table, row, other)
+        return written(found.by[column].difference, "+.2f") + "*" * (column in found.clear)
+
+    def interval(self, table: str, row: str, other: str, column: str) -> str:
+        """The same with its interval."""
+        return difference_cell(self._compared(table, row, other), column)
+
+    def _compared(self, table: str, row: str, other: str) -> Comparison:
+        id = table if table == "beyond" else f"evidence-{table}"
+        (found,) = (one for one in comparisons(self._results, id) if (one.network, one.other) == (row, other))
+        return found
+
     def few_row(self, recipe: Callable[..., RunConfig], what: str) -> str:
         """Accuracies on [1,4] of networks trained on few samples."""
         return cells(
@@ -66,6 +88,30 @@ class Rows(Sources):
             ),
             form=".2f±",
         )
+
+    def few_mean(self, network: str, samples: int) -> float:
+        """Accuracy on [1,4] of one of the paper's networks trained on few samples."""
+        return mean(dict(_ranges(run))[1, 4] for run in self.ran(recipes.few(network, samples)).runs)
+
+    def again(self) -> tuple[Runs, Runs]:
+        """FovAvg and FovMax on one size, as tested before, and as trained again with the same seeds."""
+        before = self.kept("earlier", "Trained before results said which", split="test")
+        return before, Runs([self._file(f"results/runs/{run['name']}.json") for run in before.runs])
+
+    def twice(self, over: str) -> float:
+        """How far a run and itself trained again differ: the root mean square."""
+        before, after = (runs.per_run(over) for runs in self.again())
+        return math.sqrt(fmean((a - b) ** 2 for a, b in zip(before, after, strict=True)))
+
+    def seeds_differ(self, over: str) -> float:
+        """How far two seeds of the same differ: the root mean square."""
+        before, _ = self.again()
+        squares = []
+        for network in ("fovavg", "fovmax"):
+            for size in (1, 2, 4):
+                of_one = [run for run in before.on(size).runs if run["config"]["network"]["name"] == network]
+                squares += [(a - b) ** 2 for a, b in combinations(Runs(of_one).per_run(over), 2)]
+        return math.sqrt(fmean(squares))
 
     def batch(self, size: int, *trained: float) -> str:
         """The cells of the table of batch sizes, for these training sizes; its seed is 1."""
@@ -139,6 +185,30 @@ def parameters(network: ConvBackbone) -> int:
     return sum(one.numel() for one in network.parameters())
 
 
+def words(count: int) -> str:
+    """A whole number as documents write small ones."""
+    return [
+        "no",
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+    ][count]
+
+
+def fraction(share: float) -> str:
+    """In words, to the next fifth: a fifth, four fifths."""
+    return {1: "a fifth", 2: "two fifths", 3: "three fifths", 4: "four fifths"}[round(5 * share)]
+
+
 def windows(count: int = 17, width: int = 1) -> int:
     """Multiplications of the paper's backbone, `width` times as wide, on so many windows of 28 pixels."""
     return count * multiplications(mnist_backbone(width=width))
@@ -166,10 +236,13 @@ def _ranges(run: Mapping[str, Any]) -> list[tuple[tuple[float, ...], float]]:
 
 
 FUNCTIONS = (
+    load,
     fmean,
     median,
     inside,
     cells,
+    cnn,
+    fraction,
     multiplications,
     paired,
     paper,
@@ -178,6 +251,7 @@ FUNCTIONS = (
     sides,
     sized,
     windows,
+    words,
     Effort,
 )
 

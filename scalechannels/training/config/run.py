@@ -19,9 +19,9 @@ from typing_extensions import Self
 from scalechannels.rivals.named import source_checksum
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.config.data import OBJECTS, DataConfig
-from scalechannels.training.config.network import NetworkConfig, NetworkName, ResolvedNetwork
+from scalechannels.training.config.network import RATIO, NetworkConfig, NetworkName, ResolvedNetwork
 from scalechannels.training.config.options import changed, filled, from_dict, read_toml, refuse, to_toml
-from scalechannels.training.config.training import ResolvedTraining, TrainingConfig
+from scalechannels.training.config.training import FLOOR, ResolvedTraining, TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,8 @@ class RunConfig:
             low=about.low,
             high=about.high,
             dropout=0.0 if network.is_module else about.dropout,  # a module has its own
+            ratio=RATIO,
+            backbone="paper",
             antialias=False,
             checksum=self._source_checksum(),
             initialisation="glorot" if fovconc else "central" if everywhere else None,
@@ -86,12 +88,15 @@ class RunConfig:
                 rate=3e-4 if network.name == "swmax" else about.rate,
                 schedule=schedule,
                 period=2 if schedule == "step" else about.period or training.epochs or about.epochs,
+                floor=FLOOR,
                 precision="bfloat16" if device.startswith("cuda") else "float32",
                 smoothing=0.0,
                 average=0.0,
                 average_corrected=bool(training.average),
                 visible=1.0,
                 detail=1.0,
+                flips=False,
+                crops=0,
                 class_weights="none",
             ),
         )
@@ -112,7 +117,7 @@ class RunConfig:
     def _require_combination(self) -> None:
         """An error for options that would do nothing, or the wrong thing, together."""
         data, network, training, name = self.data, self.network, self.training, self.network.name
-        about = data.about
+        about, backbone = data.about, self.network.backbone or "paper"
         refuse(
             training.jitter > 0
             and (
@@ -121,7 +126,7 @@ class RunConfig:
                 or network.is_module
                 or network.look == "everywhere"
                 or training.flips
-                or training.crops > 0
+                or bool(training.crops)
                 or training.rotation > 0
                 or training.stretch > 0
             ),
@@ -138,7 +143,7 @@ class RunConfig:
             "Choose another network",
         )
         if about.backbone == "cifar10":
-            if network.backbone == "paper":
+            if backbone == "paper":
                 larger = name == "cnn" and not about.filled
                 refuse(
                     larger,
@@ -146,15 +151,15 @@ class RunConfig:
                 )
                 refuse(network.width > 1, "network.width is not for the paper's backbone of CIFAR-10")
                 refuse(bool(network.dropout), "network.dropout is not for the paper's backbone of CIFAR-10")
-            weighted = network.backbone == "efficientnet-lite0"
+            weighted = backbone == "efficientnet-lite0"
             refuse(weighted and network.width > 1, "network.width is not for efficientnet-lite0; remove it")
             given = weighted and network.initialisation is not None
             refuse(given, "network.initialisation would overwrite the weights from ImageNet; remove it")
         else:
             other = "your own images" if about.of_user else data.name
             refuse(
-                network.backbone != "paper",
-                f"network.backbone {network.backbone} works only with cifar10 and emoji; got {other}. In "
+                backbone != "paper",
+                f"network.backbone {backbone} works only with cifar10 and emoji; got {other}. In "
                 "your own training loop you can use it: fovlse(grid, backbone=ResidualBackbone(…))",
             )
         if about.of_user:
@@ -180,7 +185,7 @@ class RunConfig:
                 f"network.antialias works only with foveated networks; got {name}",
             )
         refuse(
-            training.pretrained_share != 0.1 and network.backbone != "efficientnet-lite0",
+            training.pretrained_share != 0.1 and backbone != "efficientnet-lite0",
             "training.pretrained_share needs --network.backbone efficientnet-lite0, which has such weights",
         )
         refuse(

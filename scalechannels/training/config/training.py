@@ -24,6 +24,8 @@ from scalechannels.training.config.options import (
 
 Precision = Literal["float32", "bfloat16"]
 ClassWeights = Literal["none", "balanced"]
+FLOOR = 5e-5
+"""Of the learning rate, as in the paper."""
 
 
 @dataclass(frozen=True)
@@ -31,20 +33,21 @@ class TrainingConfig:
     """How it trains. The defaults are the paper's recipe; its batch size of 16 is our reconstruction."""
 
     epochs: Count | None = None
-    """Passes over the training images. Default: 20; 103 for CIFAR-10; chosen from your own images."""
+    """Passes over the training images. Default: 20; 60 for CIFAR-10 (paper: 103), see --recipe; chosen from
+    your own images."""
     batch: Count | None = None
     """Images in a step, over all processes. Default: 16, or fewer for a few images of your own; 256 for
     CIFAR-10."""
     rate: Rate | None = None
     """The initial learning rate. Default: 3e-3; 3e-4 for swmax; 1e-3 for CIFAR-10."""
-    floor: NotNegative = 5e-5
-    """The learning rate never falls below this."""
+    floor: NotNegative | None = field(default=None, metadata={"unnamed": FLOOR})
+    """The learning rate never falls below this. Default: 5e-5; 0 for CIFAR-10, see --recipe."""
     schedule: Schedule | None = None
     """step: divided by e every training.period epochs (default). cosine: down to the floor after
     training.period epochs (default for CIFAR-10 and your own images)."""
     period: Count | None = None
-    """Epochs for each step (default 2), or until the cosine reaches the floor (default 75; for your own
-    images and digits anywhere, all epochs)."""
+    """Epochs for each step (default 2), or until the cosine reaches the floor (default: all epochs; by the
+    paper's recipe for CIFAR-10, 75)."""
     seed: Seed = 0
     """Seed for the initial weights, the order of the images and the dropout."""
     precision: Precision | None = None
@@ -64,10 +67,11 @@ class TrainingConfig:
     at least 0.01, and 1. 1 turns it off. Default: see --recipe; paper: 1."""
     jitter: Pixels = 0
     """Foveated networks: shift every window at random, by at most this many of its pixels."""
-    flips: bool = False
-    """Flip each image left to right with probability 1/2."""
-    crops: Pixels = 0
-    """Shift each image at random, by at most this many pixels in each direction."""
+    flips: bool | None = field(default=None, metadata={"unnamed": False})
+    """Flip each image left to right with probability 1/2. Default: off; on for CIFAR-10, see --recipe."""
+    crops: Pixels | None = field(default=None, metadata={"unnamed": 0})
+    """Shift each image at random, by at most this many pixels in each direction. Default: 0; 4 for CIFAR-10,
+    see --recipe."""
     rotation: Degrees = field(default=0.0, metadata={"unnamed": 0.0})
     """Turn each image at random, by at most this many degrees in each direction."""
     stretch: UpToOne = field(default=0.0, metadata={"unnamed": 0.0})
@@ -86,8 +90,9 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         require_values("training", self)
-        below = self.rate is not None and self.rate < self.floor
-        refuse(below, f"training.rate must be at least training.floor, {self.floor}; got {self.rate}")
+        floor = FLOOR if self.floor is None else self.floor
+        below = self.rate is not None and self.rate < floor
+        refuse(below, f"training.rate must be at least training.floor, {floor}; got {self.rate}")
         refuse(
             bool(self.average_corrected) and not self.average,
             "training.average_corrected needs training.average, the average that it corrects",
@@ -107,11 +112,14 @@ class ResolvedTraining(TrainingConfig):
     schedule: Schedule = field()
     period: Count = field()
     precision: Precision = field()
+    floor: NotNegative = field(default=FLOOR, metadata={"unnamed": FLOOR})
     smoothing: UpToOne = field(default=0.0, metadata={"unnamed": 0.0})
     average: UpToOne = field(default=0.0, metadata={"unnamed": 0.0})
     average_corrected: bool = field(default=False, metadata={"unnamed": False})
     visible: Share = field(default=1.0, metadata={"unnamed": 1.0})
     detail: Detail = field(default=1.0, metadata={"unnamed": 1.0})
+    flips: bool = field(default=False, metadata={"unnamed": False})
+    crops: Pixels = field(default=0, metadata={"unnamed": 0})
     class_weights: ClassWeights = field(default="none", metadata={"unnamed": "none"})
 
     @property
