@@ -8,7 +8,7 @@ looks into the other one at 1/4 to 4 times its size (resampled bicubically, with
 the halves exchanged. Average precision at an IoU of 0.5 is pycocotools'. False alarms are counted, at the
 detector's own threshold, in photographs of scikit-image and scikit-learn without coins, none of which it saw.
 
-Needs `pip install scikit-image scikit-learn pycocotools`.
+Needs `pip install scikit-image scikit-learn`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from scalechannels.detection.detector import Detection
 from scalechannels.detection.exported import OUTPUTS, decoded
 from scalechannels.detection.own_boxes import PIXELS, Choices, Training, steps_for, unseen
 from scalechannels.detection.window_pool import Looks, Objects, looks, pooled, told, varied
-from scalechannels.report import boxes_run
+from scalechannels.report import boxes_measured
 
 COLOURS = {"brick": (210, 60, 40), "leaf": (50, 170, 60), "coin": (60, 80, 220)}
 
@@ -241,6 +241,8 @@ def test_saved_and_loaded_detectors_give_the_same_boxes(boxed: BoxedImages, tmp_
         (("things.csv", "--budget", "9m"), "labelled boxes take none of these options but"),
         (("empty", "--negatives", "empty"), "--negatives is for labelled boxes"),
         (("empty", "--turns"), "--turns is for labelled boxes"),
+        (("empty", "--against", "fcos"), "--against is for labelled boxes"),
+        (("things.csv", "--against", "fcos", "--device", "cpu"), "--against fcos needs"),
     ],
 )
 def test_options_that_do_not_apply_are_refused(
@@ -297,7 +299,7 @@ def test_the_commands_of_the_page_find_three_classes_at_other_sizes(
     """Colour, three classes, boxes that are no squares: look, train, detect."""
     for name, value in {"STEPS": 220, "MORE": 0, "ABOUT": 3000, "ELSEWHERE": 600, "MINING": 4e6}.items():
         monkeypatch.setattr(own_boxes, name, value)
-    monkeypatch.setattr(boxes_run, "QUIET_PICTURES", 3)
+    monkeypatch.setattr(boxes_measured, "QUIET_PICTURES", 3)
     monkeypatch.chdir(tmp_path)
     drawn(tmp_path)
     assert run("data", "show", "things.csv") == 0

@@ -9,7 +9,7 @@ the whole library, boxes are in pixel-centre coordinates: from −1/2 to W − 1
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -111,3 +111,11 @@ class BoxedImages:
     def only(self, images: Sequence[LabelledImage]) -> BoxedImages:
         """The same classes with some of the images."""
         return BoxedImages(self.source, self.classes, list(images))
+
+    def with_objects(self) -> BoxedImages:
+        """The same images without the classes that have no object: nothing could be learnt of them."""
+        there = [label for label, count in enumerate(self.counts()) if count]
+        number = torch.full((len(self.classes),), -1)
+        number[there] = torch.arange(len(there))
+        images = [replace(image, labels=number[image.labels]) for image in self.images]
+        return BoxedImages(self.source, [self.classes[label] for label in there], images)
