@@ -52,7 +52,7 @@ def train_on_boxes(
         established.require(against, device)
     stated = read_boxes(labels, skip=skip, max_pixels=limit)
     boxed = stated.with_objects()
-    quiet = without_objects(negatives, limit) if negatives else []
+    quiet = without_objects(negatives, limit, skip=skip) if negatives else []
     choices = Choices.of(boxed, low, high)
     divided = parts(boxed, quiet, seed)
     learnt = divided.learnt

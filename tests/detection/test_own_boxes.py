@@ -1,6 +1,9 @@
 """A user's own boxes: what is chosen, which windows say what, and the whole round to the same boxes again."""
 
+import inspect
 import json
+import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +17,7 @@ from scalechannels import Detector
 from scalechannels.data.boxes.labelled import BoxedImages
 from scalechannels.data.boxes.reading import read_boxes
 from scalechannels.data.frames import reduced
+from scalechannels.data.pictures import as_picture
 from scalechannels.detection import learning, own_boxes
 from scalechannels.detection.boxes import overlap
 from scalechannels.detection.detector import Detection
@@ -22,6 +26,7 @@ from scalechannels.detection.own_boxes import PIXELS, Choices, Training, steps_f
 from scalechannels.detection.window_pool import Looks, Objects, looks, pooled, told, varied
 from scalechannels.report import boxes_measured
 
+PAGE = Path(__file__).parents[2] / "docs/detection.md"
 COLOURS = {"brick": (210, 60, 40), "leaf": (50, 170, 60), "coin": (60, 80, 220)}
 
 
@@ -260,6 +265,19 @@ def test_options_that_do_not_apply_are_refused(
     assert not Path("runs").exists()
 
 
+def run_the_page_s_program(folder: Path) -> None:
+    """The program of docs/detection.md, which has a copy of one function, and nothing else of ours."""
+    (code,) = re.findall(r"```py\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    head = "from __future__ import annotations\nfrom typing import Any\nimport numpy as np\n"
+    (folder / "decoded.py").write_text(head + inspect.getsource(decoded))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.syspath_prepend(folder)
+        patch.delitem(sys.modules, "decoded", raising=False)
+        exec(code, {})
+        patch.delitem(sys.modules, "decoded")
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("reduce", [1, 2])
@@ -288,6 +306,13 @@ def test_a_trained_saved_loaded_and_exported_detector_gives_the_same_boxes(
     rules = {name: about[name] for name in ("threshold", "iou", "inside")}
     found = decoded(*session.run(list(OUTPUTS), {"images": image[None].numpy()}), **rules)
     same(expected, [Detection(tuple(box), label, p, 0, False, 0) for box, label, p in found], 0.01)
+    as_picture(image).save(tmp_path / "photo.png")
+    capsys.readouterr()
+    run_the_page_s_program(tmp_path)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [things.classes[one.label] for one in expected]
+    for line, one in zip(lines, expected, strict=True):  # the picture has 8 bits a value
+        assert json.loads(line[line.index("[") :]) == pytest.approx(one.box, abs=1)
     sides = torch.tensor([one.box for one in expected]).view(-1, 2, 2).diff(dim=1)[:, 0]  # (N, 2)
     assert (sides[:, 0] / sides[:, 1]).log().abs().max() > 0.05
 

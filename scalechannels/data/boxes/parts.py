@@ -6,14 +6,21 @@ Law: every class that has objects keeps an image to learn from.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
-from scalechannels.data.boxes.labelled import BoxedImages, LabelledImage
-from scalechannels.data.image_files import find_images
+from scalechannels.data.boxes.labelled import (
+    BoxedImages,
+    LabelledImage,
+    LabelsError,
+    SkippedLabelsWarning,
+)
+from scalechannels.data.decoding import UnreadableImageError
+from scalechannels.data.image_files import find_images, warn_of_left_out, written
 from scalechannels.data.pictures import check_image
 
 HELD, FEWEST = 0.25, 4
@@ -52,13 +59,22 @@ def parts(boxed: BoxedImages, negatives: Sequence[LabelledImage], seed: int) -> 
     )
 
 
-def without_objects(folder: Path, max_pixels: int) -> list[LabelledImage]:
-    """The images of a folder, taken to show no object."""
+def without_objects(folder: Path, max_pixels: int, *, skip: bool = False) -> list[LabelledImage]:
+    """The images of a folder, taken to show no object; with `skip`, damaged ones are left out."""
     if not folder.is_dir():
         raise ValueError(f"--negatives must be a folder of images without objects; got '{folder}'")
     images, nothing = [], torch.zeros(0, 4, dtype=torch.float64)
-    for path in find_images(folder).images:
-        seen = check_image(path, max_pixels)
+    found = find_images(folder)
+    warn_of_left_out(folder, found.left_out)
+    for path in found.images:
+        try:
+            seen = check_image(path, max_pixels)
+        except UnreadableImageError as error:
+            said = f"'{written(path)}', of --negatives, cannot be read: {error}"
+            if not skip:
+                raise LabelsError(f"{said}; remove it, or give --skip-corrupt") from None
+            warnings.warn(f"left out: {said}", SkippedLabelsWarning, stacklevel=3)
+            continue
         none = torch.zeros(0, dtype=torch.int64)
         images.append(LabelledImage(path, seen.height, seen.width, seen.grey, nothing, none, nothing))
     if not images:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
-from scalechannels.data.boxes.labelled import BoxedImages, LabelledImage
-from scalechannels.data.boxes.parts import parts
+from scalechannels.data.boxes.labelled import BoxedImages, LabelledImage, LabelsError, SkippedLabelsWarning
+from scalechannels.data.boxes.parts import parts, without_objects
 
 CLASSES = ["cat", "dog", "rare"]
 NONE = torch.zeros(0, 4, dtype=torch.float64)
@@ -58,3 +59,15 @@ def test_classes_without_objects_go_and_the_others_keep_their_names() -> None:
     assert left.classes == ["cat", "rare"]
     assert [left.classes[label] for label in left.images[0].labels.tolist()] == ["rare", "cat", "rare"]
     assert left.counts() == [1, 2]
+
+
+def test_damaged_negatives_are_named_or_left_out(tmp_path: Path) -> None:
+    Image.new("RGB", (40, 30)).save(tmp_path / "a.png")
+    (tmp_path / "b.png").write_bytes(b"no image")
+    with pytest.raises(
+        LabelsError, match=r"b.png', of --negatives, cannot be read: .*; remove it, or give --skip-c"
+    ):
+        without_objects(tmp_path, 10**6)
+    with pytest.warns(SkippedLabelsWarning, match=r"left out: .*b.png', of --negatives"):
+        (only,) = without_objects(tmp_path, 10**6, skip=True)
+    assert (only.width, only.height, only.grey, len(only.boxes)) == (40, 30, False, 0)
