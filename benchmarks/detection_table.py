@@ -2,7 +2,7 @@
 
     python -m benchmarks.detection_table [FILE.jsonl] [--split test] [--output FILE.json]
 
-Average precision at an IoU of 0.5, the mean over the classes, is pycocotools' (`pip install pycocotools`).
+Average precision at an IoU of 0.5, the mean over the classes, is pycocotools'.
 Recall and precision are those at a probability of 1/2: means over seeds, with 95 % intervals by drawing
 scenes again, with repetition; the seeds of a row share their scenes.
 """
@@ -10,8 +10,6 @@ scenes again, with repetition; the seeds of a row share their scenes.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import random
 from collections import defaultdict
 from pathlib import Path
@@ -22,6 +20,7 @@ import torch
 
 from benchmarks.detection_scenes import BACKGROUNDS, PICTURED, made, read
 from scalechannels.detection.average_precision import Ranked, right
+from scalechannels.detection.coco_precision import coco_precision as coco_average
 from scalechannels.files import json_text
 
 DRAWS = 1000
@@ -30,41 +29,19 @@ Scenes = dict[int, dict[str, Any]]
 
 def coco_precision(found: Scenes, truth: Scenes) -> float:
     """Mean average precision over the classes at an IoU of 0.5, by pycocotools."""
-    from pycocotools.coco import COCO
-    from pycocotools.cocoeval import COCOeval
-
-    def box(edges: list[float]) -> list[float]:
-        x0, y0, x1, y1 = edges
-        return [x0, y0, x1 - x0, y1 - y0]
-
-    labels = sorted({int(label) for one in truth.values() for label in one["labels"]})
-    objects = [
-        {"image_id": scene, "category_id": int(label), "bbox": box(edges), "iscrowd": 0}
-        | {"area": box(edges)[2] * box(edges)[3]}
-        for scene, one in truth.items()
-        for edges, label in zip(one["boxes"], one["labels"], strict=True)
+    there = [
+        Ranked(
+            torch.tensor(one["boxes"], dtype=torch.float64),
+            torch.tensor(one["labels"]),
+            torch.ones(len(one["labels"])),
+        )
+        for one in truth.values()
     ]
-    said = [
-        {"image_id": scene, "category_id": int(label), "bbox": box(edges), "score": score}
-        for scene, one in found.items()
-        for *edges, label, score in one["found"]
+    lines = [
+        torch.tensor(found[scene]["found"] if scene in found else [], dtype=torch.float64).view(-1, 6)
+        for scene in truth
     ]
-    if not said:
-        return 0.0
-    with contextlib.redirect_stdout(io.StringIO()):
-        coco = COCO()
-        coco.dataset = {
-            "images": [{"id": scene} for scene in truth],
-            "categories": [{"id": label} for label in labels],
-            "annotations": [{"id": number, **one} for number, one in enumerate(objects, start=1)],
-        }
-        coco.createIndex()
-        evaluation = COCOeval(coco, coco.loadRes(said), "bbox")
-        evaluation.params.iouThrs = evaluation.params.iouThrs[:1]
-        evaluation.evaluate()
-        evaluation.accumulate()
-    precision = evaluation.eval["precision"][0, :, :, 0, -1]  # recalls, classes; all areas, most detections
-    return float(precision[precision > -1].mean())
+    return coco_average([Ranked(one[:, :4], one[:, 4].long(), one[:, 5]) for one in lines], there).half
 
 
 def counts(found: Scenes, truth: Scenes) -> dict[int, tuple[int, int, int]]:

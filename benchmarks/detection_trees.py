@@ -33,8 +33,9 @@ from benchmarks.one_scale import OneScale
 from scalechannels import Detector
 from scalechannels.data.boxes.labelled import BoxedImages
 from scalechannels.data.boxes.reading import read_boxes
+from scalechannels.detection.average_precision import average_precision
 from scalechannels.detection.learning import to_stderr
-from scalechannels.detection.measuring import Measured, measure
+from scalechannels.detection.measuring import Measured, finder, measure
 from scalechannels.detection.own_boxes import Choices
 from scalechannels.files import json_text, write_text
 from scalechannels.training.runs import environment
@@ -80,7 +81,8 @@ def parts(data: Path, folder: Path) -> tuple[BoxedImages, dict[str, BoxedImages]
 
 def precisions(found: Measured) -> dict[str, Any]:
     """A row of the table: how many trees there are, and both average precisions."""
-    average = {f"ap{round(iou * 100)}": round(found.precision(1, iou), 4) for iou in (0.4, 0.5)}
+    pair = found.found, found.truth
+    average = {f"ap{round(iou * 100)}": round(average_precision(*pair, iou=iou), 4) for iou in (0.4, 0.5)}
     return {"size": found.size, "trees": found.objects, **average}
 
 
@@ -118,7 +120,9 @@ def main() -> None:
         seconds, rows = round(time.perf_counter() - start), []
         for image, boxed in tested.items():
             for size in SIZES:
-                rows.append({"image": image, **precisions(measure(detector, boxed.images, size, grey=False))})
+                rows.append(
+                    {"image": image, **precisions(measure(finder(detector), boxed.images, size, grey=False))}
+                )
                 print(name, json.dumps(rows[-1]), flush=True)
         result["detectors"][name] = {"seconds": seconds, "environment": where, "rows": rows}
         write_text(chosen.out, json_text(result) + "\n")

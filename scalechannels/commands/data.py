@@ -115,7 +115,8 @@ def show(
     elif boxes:
         from scalechannels.data.boxes.sheet import show_boxes, summary
 
-        boxed = read_boxes(what, skip=skip_corrupt, max_pixels=max_pixels or MAX_PIXELS)
+        limit = max_pixels or MAX_PIXELS
+        boxed = read_boxes(what, skip=skip_corrupt, max_pixels=limit, everything=True)
         show_boxes(out, boxed, seed)
         print(summary(boxed))
     else:

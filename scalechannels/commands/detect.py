@@ -46,7 +46,8 @@ def detect(
     csv: Annotated[
         Path | None,
         Parameter(
-            help="Also write all boxes as a table: image_path, xmin, ymin, xmax, ymax, label, score.",
+            help="Also write all boxes as a table: image_path, xmin, ymin, xmax, ymax, label, score, "
+            "object_score.",
             validator=ending(".csv"),
         ),
     ] = None,
@@ -76,7 +77,8 @@ def detect(
 
     A box is x0, y0, x1, y1 in pixels, where the centre of the first pixel is 0, 0; with --coco and --csv,
     pixels are counted from the image's corner, as these formats do. The probability is that of an object of
-    this class; the object probability that of an object of any class. The size (the scale in the JSON file)
+    this class (score in COCO and CSV files), and the object probability that of an object of any class
+    (object_score). The size (the scale in the JSON file)
     is the longer side of the box divided by that of an object which fits channel 1; for digits, 1 is a box of
     28 pixels. An object is marked "at the edge of the scales" if the deciding channel is the smallest or the
     largest. The object may then be smaller or larger than its box: use a network with a wider range of

@@ -93,6 +93,13 @@ def train_network(
             negative=(),
         ),
     ] = False,
+    against: Annotated[
+        Literal["fcos", "retinanet"] | None,
+        Parameter(
+            help="Labelled boxes: also train torchvision's detector of this name on the same images, and "
+            "put both into the report. Needs torchvision and a GPU."
+        ),
+    ] = None,
     network: NetworkConfig | None = None,
     training: TrainingConfig | None = None,
     recipe: Annotated[
@@ -139,7 +146,7 @@ def train_network(
 
     For labelled boxes (--data boxes.json: a COCO .json, a .csv, or a folder of Pascal VOC .xml or YOLO .txt
     files), a detector is trained for objects of many sizes; of the other options, --range, --negatives,
-    --turns, --training.seed, --skip-corrupt, --max-pixels, --out and --device apply.
+    --turns, --against, --training.seed, --skip-corrupt, --max-pixels, --out and --device apply.
 
     For example:
 
@@ -155,10 +162,12 @@ def train_network(
 
     if data is not None and data.folder and _holds_boxes(data.folder):
         said = data, network or NetworkConfig(), training or TrainingConfig()
-        train_detector(*said, budget, negatives, turns, out, require_device(device))
+        train_detector(*said, budget, negatives, turns, against, out, require_device(device))
         return
     if negatives is not None:
         raise ValueError("--negatives is for labelled boxes: give them as --data boxes.json")
+    if against is not None:
+        raise ValueError("--against is for labelled boxes: give them as --data boxes.json")
     if turns:
         raise ValueError(
             "--turns is for labelled boxes, given as --data boxes.json; for other images there are "
@@ -197,6 +206,7 @@ def train_detector(
     budget: str | None,
     negatives: Path | None,
     turns: bool,
+    against: Literal["fcos", "retinanet"] | None,
     out: Path,
     device: str,
 ) -> None:
@@ -219,6 +229,7 @@ def train_detector(
         seed=training.seed,
         negatives=negatives,
         turns=turns,
+        against=against,
         skip=data.skip_corrupt,
         max_pixels=data.max_pixels,
     )

@@ -30,6 +30,7 @@ DEEP_MODES = ("I;16", "I;16L", "I;16B", "I;16N", "I", "F")  # Pillow's names for
 # How Pillow names values of 16 bits in a file; not "BGR;16" of BMP, which has 16 bits for three colours.
 SIXTEEN_BITS = re.compile(r";16[BLN]$")
 SIXTEEN, FULL = 16, 65535  # bits, and the largest value that they hold
+ORIENTATION = 0x0112  # EXIF's number of it
 # A profile that moves no colour by more than this many of 255 is sRGB: its colours stay as they are.
 SAME = 2
 # Pillow's limit of pixels and Python's filters of warnings are those of the whole process.
@@ -119,6 +120,18 @@ def sides_of(path: Path, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
                 return image.size
         except Exception:  # what is wrong, `decode` says in words
             return decode(path, max_pixels).image.size
+
+
+def orientation_of(path: Path) -> int:
+    """How EXIF says that a readable file is to be turned, from 1 (upright as it is) to 8; see `decode`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # as in `decode`
+        try:
+            with _opened(path) as image:
+                said = image.getexif().get(ORIENTATION, 1)
+        except Exception:  # what is wrong with the file, `decode` says
+            return 1
+    return said if said in range(1, 9) else 1
 
 
 def _opened(file: Path | IO[bytes]) -> Image.Image:

@@ -130,6 +130,14 @@ def count(files: Iterable[object]) -> str:
     return "1 file" if number == 1 else f"{number} files"
 
 
+def is_file(path: Path) -> bool:
+    """Whether a path is a file; one that no system allows, too long or with a zero byte, is none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def written(path: Path | str) -> str:
     """A path as text that any file or terminal for UTF-8 takes: bytes that are not UTF-8 as \\xff."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")

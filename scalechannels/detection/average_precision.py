@@ -1,7 +1,7 @@
 """Which detections are right, and average precision with all classes in one ranking.
 
-The table of detection has pycocotools' average precision, which ranks each class by itself and reads
-precision at 101 recalls. This one is exact at every recall, for few objects in a test.
+Reports and tables have pycocotools' average precision (`coco_precision`), which ranks each class by itself
+and reads precision at 101 recalls. This one needs PyTorch alone.
 """
 
 from __future__ import annotations

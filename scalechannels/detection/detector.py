@@ -417,11 +417,18 @@ class Detector:
 
 def enlarged(one: Detection, factor: int, seen: Sequence[int], shape: Sequence[int]) -> Detection:
     """An object found in a reduced image (C, h, w), in pixels of the whole (C, H, W)."""
-    sides = zip(seen[1:], shape[1:], strict=True)
-    down, right = ((whole - 1 - factor * (side - 1)) / 2 for side, whole in sides)
+    right, down = reduced_from(factor, seen, shape)
     x0, y0, x1, y1 = (edge * factor for edge in one.box)
     box = (x0 + right, y0 + down, x1 + right, y1 + down)
     return replace(one, box=box, scale=one.scale * factor)
+
+
+def reduced_from(factor: int, seen: Sequence[int], shape: Sequence[int]) -> tuple[float, float]:
+    """Where the first pixel of a reduced image (C, h, w) lies in the whole (C, H, W): x and y."""
+    down, right = (
+        (whole - 1 - factor * (side - 1)) / 2 for side, whole in zip(seen[1:], shape[1:], strict=True)
+    )
+    return right, down
 
 
 def _class(given: int) -> int:

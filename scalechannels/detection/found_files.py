@@ -11,7 +11,7 @@ from typing import Any
 
 from scalechannels.data.image_files import find_images, suffixes, warn_of_left_out, written
 
-COLUMNS = ("image_path", "xmin", "ymin", "xmax", "ymax", "label", "score")
+COLUMNS = ("image_path", "xmin", "ymin", "xmax", "ymax", "label", "score", "object_score")
 
 
 def expanded(given: Sequence[Path]) -> list[Path]:
@@ -45,7 +45,7 @@ def from_corner(box: Sequence[float]) -> list[float]:
 
 
 def as_coco(results: Sequence[Mapping[str, Any]], classes: Sequence[str]) -> dict[str, Any]:
-    """What was found in each image as COCO's lists; annotations have a score."""
+    """What was found in each image as COCO's lists; annotations have two scores more."""
     numbers = {name: number for number, name in enumerate(classes, start=1)}
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
@@ -64,6 +64,7 @@ def as_coco(results: Sequence[Mapping[str, Any]], classes: Sequence[str]) -> dic
                     "area": round(bbox[2] * bbox[3], 2),
                     "iscrowd": 0,
                     "score": one["probability"],
+                    "object_score": one["object_probability"],
                 }
             )
     categories = [{"id": number, "name": name} for name, number in numbers.items()]
@@ -71,11 +72,12 @@ def as_coco(results: Sequence[Mapping[str, Any]], classes: Sequence[str]) -> dic
 
 
 def as_table(results: Sequence[Mapping[str, Any]]) -> str:
-    """A line for each box, in DeepForest's columns and the score."""
+    """A line for each box, in DeepForest's columns and both scores."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(COLUMNS)
     for result in results:
         for one in result["objects"]:
-            lines.writerow([result["image"], *from_corner(one["box"]), one["class"], one["probability"]])
+            scores = one["probability"], one["object_probability"]
+            lines.writerow([result["image"], *from_corner(one["box"]), one["class"], *scores])
     return text.getvalue()

@@ -49,10 +49,15 @@ def loss_of(outputs: Tensor, batch: Batch) -> Tensor:
     return F.cross_entropy(logits, batch.targets) + (far * batch.fits).sum() / batch.fits.sum().clamp_min(1)
 
 
+def loss_of_windows(model: nn.Module, batch: Batch) -> Tensor:
+    return loss_of(model(batch.images), batch)
+
+
 def learn(
     model: nn.Module,
-    batch_of: Callable[[int, torch.Generator], Batch],
+    batch_of: Callable[[int, torch.Generator], Any],
     *,
+    loss_on: Callable[[Any, Any], Tensor] = loss_of_windows,
     steps: int,
     rate: float,
     seed: int = 0,
@@ -64,6 +69,7 @@ def learn(
     """Train in place with Adam and one cycle of the rate; the mean loss of every `KEPT` steps.
 
     batch_of   the batch of a step, from a generator whose state is part of the training's
+    loss_on    the model's loss on a batch
     state      the file to resume from and to write to; None: nothing is kept
     more       what else is kept there and brought back, by name: anything with a state_dict
     """
@@ -83,7 +89,7 @@ def learn(
     for step in range(first, steps):
         batch = batch_of(step, generator).to(device)
         optimiser.zero_grad(set_to_none=True)
-        loss = loss_of(model(batch.images), batch)
+        loss = loss_on(model, batch)
         loss.backward()
         optimiser.step()
         schedule.step()

@@ -1,13 +1,13 @@
 """How good a detector is: on labelled images at simulated sizes, and on pictures without objects.
 
-The images are rescaled as a whole (bicubic, anti-aliased below 1) and looked at by the detector as it is.
-Limit: a camera that comes closer sees detail that no enlargement can make.
+The images are rescaled as a whole (bicubic, anti-aliased below 1) and looked at by the detector as it is, or
+by anything else that finds boxes. Limit: a camera that comes closer sees detail that no enlargement can make.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -17,8 +17,9 @@ from torch import Tensor
 from scalechannels.data.boxes.labelled import LabelledImage
 from scalechannels.data.decoding import MAX_PIXELS
 from scalechannels.data.frames import reduced
-from scalechannels.detection.average_precision import Ranked, average_precision, right
+from scalechannels.detection.average_precision import Ranked, right
 from scalechannels.detection.boxes import intersections
+from scalechannels.detection.coco_precision import Precision, coco_precision
 from scalechannels.detection.detector import Detection, Detector, enlarged
 from scalechannels.saving.usage import used
 
@@ -30,6 +31,8 @@ QUIET = 0.1
 """False alarms a megapixel that the threshold allows on pictures without objects."""
 KEPT = 0.95
 """The share of the objects that the threshold should keep."""
+Finder = Callable[[Tensor], Ranked]
+"""What finds boxes in an image (C, H, W) from 0 to 1, down to a probability of `TAIL`."""
 
 
 @dataclass
@@ -41,29 +44,24 @@ class Measured:
     truth: list[Ranked] = field(default_factory=list)
     pixels: float = 0.0
     seconds: float = 0.0
+    images: list[LabelledImage] = field(default_factory=list)
+    """Those that were looked at."""
+    too_large: int = 0
+    """Those that were not, since they would have had more than `MOST_PIXELS`."""
 
     @property
     def objects(self) -> int:
         return sum(len(one.labels) for one in self.truth)
 
-    def precision(self, classes: int, iou: float = 0.5) -> float:
-        """Average precision, the mean over the classes that have objects here."""
-        values = []
-        for label in range(classes):
-            found, truth = ([_of_class(one, label) for one in part] for part in (self.found, self.truth))
-            if any(len(one.labels) for one in truth):
-                values.append(average_precision(found, truth, iou=iou))
-        return sum(values) / len(values) if values else float("nan")
+    def precision(self) -> Precision:
+        """COCO's average precision; the images must show an object."""
+        return coco_precision(self.found, self.truth)
 
     def ranked(self, iou: float = 0.5) -> tuple[Tensor, Tensor]:
         """The probabilities of all that was found, and which of it is right."""
         hits = [right(*pair, iou=iou) for pair in zip(self.found, self.truth, strict=True)]
-        return torch.cat([one.scores.double() for one in self.found]), torch.cat(hits)
-
-
-def _of_class(one: Ranked, label: int) -> Ranked:
-    own = one.labels == label
-    return Ranked(one.boxes[own], one.labels[own], one.scores[own])
+        scores = [torch.zeros(0, dtype=torch.float64), *(one.scores.double() for one in self.found)]
+        return torch.cat(scores), torch.cat([torch.zeros(0, dtype=torch.bool), *hits])
 
 
 def look(detector: Detector, picture: Tensor, reduce: int) -> list[Detection]:
@@ -72,24 +70,30 @@ def look(detector: Detector, picture: Tensor, reduce: int) -> list[Detection]:
     return [enlarged(one, reduce, prepared.shape, picture.shape) for one in detector(prepared)]
 
 
+def finder(detector: Detector) -> Finder:
+    """How `measure` looks with a detector."""
+    reduce = used(detector.network)["reduce"]
+    sensitive = detector.with_threshold(TAIL)
+    return lambda picture: ranked(look(sensitive, picture, reduce))
+
+
 def measure(
-    detector: Detector,
+    find: Finder,
     images: Sequence[LabelledImage],
     size: float,
     *,
     grey: bool,
     max_pixels: int = MAX_PIXELS,
 ) -> Measured:
-    """What is found, down to a probability of 0.02, in images rescaled by `size`.
+    """What is found in images rescaled by `size`.
 
     What is found in ignored regions counts neither as right nor as wrong.
     """
-    reduce = used(detector.network)["reduce"]
-    sensitive = detector.with_threshold(TAIL)
     result = Measured(size)
     for image in images:
-        height, width = round(image.height * size), round(image.width * size)
-        if height * width > MOST_PIXELS or min(height, width) < 1:
+        height, width = (max(1, round(side * size)) for side in (image.height, image.width))
+        if size > 1 and height * width > MOST_PIXELS:
+            result.too_large += 1
             continue
         picture = image.read(grey, max_pixels)
         if size != 1:
@@ -98,13 +102,14 @@ def measure(
         factors = torch.tensor([width / image.width, height / image.height] * 2, dtype=torch.float64)
         boxes, ignored = ((edges + 0.5) * factors - 0.5 for edges in (image.boxes, image.ignored))
         begun = time.perf_counter()
-        found = ranked(look(sensitive, picture, reduce))
+        found = find(picture)
         result.seconds += time.perf_counter() - begun
         result.pixels += height * width
         if len(ignored) and len(found.labels):
             own = (found.boxes[:, 2:] - found.boxes[:, :2]).prod(1)
             counts = intersections(found.boxes, ignored).amax(1) < 0.5 * own
             found = Ranked(found.boxes[counts], found.labels[counts], found.scores[counts])
+        result.images.append(image)
         result.found.append(found)
         result.truth.append(Ranked(boxes, image.labels, torch.ones(len(boxes), dtype=torch.float64)))
     return result
@@ -118,13 +123,11 @@ def ranked(found: Sequence[Detection]) -> Ranked:
     )
 
 
-def alarms(detector: Detector, pictures: Iterable[Tensor]) -> tuple[Tensor, float]:
+def alarms(find: Finder, pictures: Iterable[Tensor]) -> tuple[Tensor, float]:
     """The probabilities of what is found in pictures (C, H, W) without objects, and their megapixels."""
-    reduce = used(detector.network)["reduce"]
-    sensitive = detector.with_threshold(TAIL)
     scores, megapixels = [torch.zeros(0, dtype=torch.float64)], 0.0
     for picture in pictures:
-        scores.append(ranked(look(sensitive, picture, reduce)).scores)
+        scores.append(find(picture).scores)
         megapixels += picture[0].numel() / 1e6
     return torch.cat(scores), megapixels
 

@@ -126,7 +126,6 @@ class Training:
         boxed: BoxedImages,
         choices: Choices,
         *,
-        negatives: Sequence[LabelledImage] = (),
         seed: int = 0,
         steps: int | None = None,
         flips: bool = True,
@@ -138,7 +137,7 @@ class Training:
     ) -> None:
         self.boxed, self.choices, self.seed = boxed, choices, seed
         self.steps = steps or steps_for(boxed)
-        self.images, self.max_pixels = [*boxed.images, *negatives], max_pixels
+        self.images, self.max_pixels = boxed.images, max_pixels
         self.flips, self.turns, self.device, self.state, self.report = flips, turns, device, state, report
         self.classes, self.channels = len(boxed.classes), 1 if choices.grey else 3
         self.work = sum(1 / scale**2 for scale in choices.grid)

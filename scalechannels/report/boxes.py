@@ -13,6 +13,7 @@ from torch import Tensor
 from scalechannels.data.boxes.labelled import LabelledImage
 from scalechannels.detection.average_precision import right
 from scalechannels.detection.measuring import Measured
+from scalechannels.report.boxes_measured import Outcome
 from scalechannels.report.page import render
 from scalechannels.report.theme import FIRST, LINE, SECOND, SOFT, bare, blank, named, size_axis
 
@@ -26,13 +27,42 @@ def boxes_page(result: Mapping[str, Any], errors: Mapping[str, Sequence[tuple[Te
     return render(
         "boxes.html",
         result=result,
-        curve=precision_against_size(result["sizes"]),
+        curve=precision_against_size(result["sizes"], result["against"]),
+        rows=[
+            [f"{one['size']:g}", *(f"{one[key]:.3f}" for key in ("ap", "ap50", "ap75")), one["images"],
+             one["objects"], one["seconds_a_megapixel"]]
+            for one in result["sizes"]
+        ],
+        beside=beside(result),
         thresholds=against_threshold(result["thresholds"], result["threshold"]),
         errors=errors,
-    )
+    )  # fmt: skip
 
 
-def precision_against_size(sizes: Sequence[Mapping[str, float]]) -> Figure:
+def beside(result: Mapping[str, Any]) -> list[list[str]]:
+    """Rows of the table with another detector: both average precisions at each size, and what they cost."""
+    other = result["against"]
+    if not other:
+        return []
+    both = result, other
+    rows = [
+        [f"AP at size {pair[0]['size']:g}", *(f"{one['ap50']:.3f}" for one in pair)]
+        for pair in zip(*(one["sizes"] for one in both), strict=True)
+    ]
+    for name, text in (("negatives", "held-out images without objects"), ("textures", "made-up textures")):
+        each = [one["false_alarms"][name]["a_megapixel"] for one in both]
+        if None not in each:
+            rows.append([f"False alarms a megapixel, {text}", *(f"{one:.2f}" for one in each)])
+    rows.append(["Default threshold", *(f"{one['threshold']:g}" for one in both)])
+    rows.append(["Seconds a megapixel", *(f"{one['own']['seconds_a_megapixel']:g}" for one in both)])
+    rows.append(["Seconds of training", *(f"{one['seconds']:.0f}" for one in both)])
+    return rows
+
+
+def precision_against_size(
+    sizes: Sequence[Mapping[str, float]], other: Mapping[str, Any] | None = None
+) -> Figure:
+    """other   what the report says of another detector, whose curve is dashed"""
     figure = blank(7.2, 3.6)
     axes = figure.subplots()
     tested = [one["size"] for one in sizes]
@@ -41,6 +71,11 @@ def precision_against_size(sizes: Sequence[Mapping[str, float]]) -> Figure:
     axes.grid(axis="y", color=LINE, linewidth=1)
     for key, colour, name in (("ap50", FIRST, "IoU 0.5"), ("ap75", SECOND, "IoU 0.75")):
         axes.plot(tested, [one[key] for one in sizes], color=colour, marker="o", linewidth=2, label=name)
+        if other:
+            dashed = [one[key] for one in other["sizes"]]
+            axes.plot(
+                tested, dashed, color=colour, linestyle="--", linewidth=1.5, label=f"{other['name']}, {name}"
+            )
     axes.legend(frameon=False, labelcolor=SOFT, loc="best")
     return figure
 
@@ -73,20 +108,19 @@ def thresholds(measured: Sequence[Measured]) -> list[dict[str, float]]:
     return rows
 
 
-def worst(
-    measured: Measured, images: Sequence[LabelledImage], grey: bool, threshold: float
-) -> dict[str, list[tuple[Tensor, str]]]:
+def worst(tested: Outcome, grey: bool) -> dict[str, list[tuple[Tensor, str]]]:
     """Pictures of the false alarms with the highest probabilities, and of objects that were missed."""
     wrong: list[tuple[float, LabelledImage, list[float]]] = []
     missed: list[tuple[float, LabelledImage, list[float]]] = []
-    for image, found, truth in zip(images, measured.found, measured.truth, strict=True):
-        sure = found.scores >= threshold
-        hits = right(found, truth)
-        for score, box in zip(found.scores[sure & ~hits], found.boxes[sure & ~hits], strict=True):
-            wrong.append((-float(score), image, box.tolist()))
-        kept = type(found)(found.boxes[sure], found.labels[sure], found.scores[sure])
-        taken = right(truth._replace(scores=torch.ones(len(truth.labels))), kept)
-        missed += [(0.0, image, box) for box in truth.boxes[~taken].tolist()]
+    for measured in (tested.own, tested.quiet):
+        for image, found, truth in zip(measured.images, measured.found, measured.truth, strict=True):
+            sure = found.scores >= tested.threshold
+            hits = right(found, truth)
+            for score, box in zip(found.scores[sure & ~hits], found.boxes[sure & ~hits], strict=True):
+                wrong.append((-float(score), image, box.tolist()))
+            kept = type(found)(found.boxes[sure], found.labels[sure], found.scores[sure])
+            taken = right(truth._replace(scores=torch.ones(len(truth.labels))), kept)
+            missed += [(0.0, image, box) for box in truth.boxes[~taken].tolist()]
     pictures = {}
     for name, cases in (("False alarms", wrong), ("Missed objects", missed)):
         cases.sort(key=lambda case: case[0])

@@ -5,34 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from scalechannels.data.boxes.labelled import BoxedImages, LabelledImage
+from scalechannels.data.boxes.parts import parts, without_objects
 from scalechannels.data.boxes.reading import read_boxes
 from scalechannels.data.boxes.sheet import summary
 from scalechannels.data.decoding import MAX_PIXELS
-from scalechannels.data.image_files import find_images
-from scalechannels.data.pictures import check_image
-from scalechannels.detection.detector import Detector
+from scalechannels.detection import established
 from scalechannels.detection.learning import to_stderr
-from scalechannels.detection.measuring import Measured, alarms, calibrated, measure
+from scalechannels.detection.measuring import finder
 from scalechannels.detection.own_boxes import PIXELS, Choices, Training, steps_for, unseen
-from scalechannels.detection.textures import texture
 from scalechannels.files import json_text, locked, make_folder, write_text
 from scalechannels.report.boxes import boxes_page, thresholds, worst
+from scalechannels.report.boxes_measured import HeldOut, not_measured, numbers
 
-REPORT, NUMBERS, STATE = "report.html", "report.json", "state.pt"
-SIZES = (0.25, 0.5, 1.0, 2.0, 4.0)
-HELD, FEWEST = 0.25, 4
-"""The share of the images with objects that is kept for the test, where there are at least so many."""
-QUIET_PICTURES, QUIET_SIDE = 16, 256
-"""Textures that were not trained on, to count false alarms in."""
-MEASURED = 8
-"""Images that are measured at most."""
+REPORT, NUMBERS, STATE, STATE_BESIDE = "report.html", "report.json", "state.pt", "state-against.pt"
 
 
 def train_on_boxes(
@@ -46,26 +36,34 @@ def train_on_boxes(
     steps: int | None = None,
     negatives: Path | None = None,
     turns: bool = False,
+    against: established.Name | None = None,
     skip: bool = False,
     max_pixels: int | None = None,
     say: Callable[[str], None] = to_stderr,
 ) -> Path:
-    """Train, choose a threshold, measure and report; the detector's folder. A killed training resumes."""
+    """Train, choose a threshold, measure and report; the detector's folder. A killed training resumes.
+
+    against   torchvision's detector that is trained on the same images, to stand beside it in the report
+    """
     limit = max_pixels or MAX_PIXELS
-    boxed = read_boxes(labels, skip=skip, max_pixels=limit)
-    quiet = without_objects(negatives, limit) if negatives else []
+    if against:
+        established.require(against, device)
+    stated = read_boxes(labels, skip=skip, max_pixels=limit)
+    boxed = stated.with_objects()
+    quiet = without_objects(negatives, limit, skip=skip) if negatives else []
     choices = Choices.of(boxed, low, high)
-    learnt, held = split(boxed, seed)
+    divided = parts(boxed, quiet, seed)
+    learnt = divided.learnt
     steps = steps or steps_for(learnt)
-    print(summary(boxed))
+    print(summary(stated))
     small, large = (PIXELS * choices.reduce * scale for scale in (choices.grid[1], choices.grid[-2]))
     print(f"{len(choices.grid)} scale channels, for objects of {small:.0f} to {large:.0f} pixels")
-    remarks = list(unseen(learnt, choices, low))
+    remarks = [*_left_out(stated, boxed), *unseen(learnt, choices, low)]
     for remark in remarks:
         say(f"warning: {remark}")
     options: dict[str, Any] = {"range": [low, high], "seed": seed, "steps": steps}
-    if turns:
-        options["turns"] = True
+    options |= {"turns": True} if turns else {}
+    options |= {"against": against} if against else {}
     folder = out / f"detector-{labels.resolve().stem}-{identity(boxed, quiet, options)}"
     make_folder(out)
     with locked(folder):
@@ -78,7 +76,6 @@ def train_on_boxes(
         training = Training(
             learnt,
             choices,
-            negatives=quiet,
             seed=seed,
             steps=steps,
             turns=turns,
@@ -89,57 +86,70 @@ def train_on_boxes(
         )
         detector = training.run()
         seconds = time.monotonic() - begun
-        tested = held or [image for image in learnt.images if len(image.labels)]
-        sizes = [size for size in SIZES if low / 1.001 <= size <= high * 1.001]
-        say(f"measuring at {len(sizes)} sizes …")
-        measured = [
-            measure(detector, tested[:MEASURED], size, grey=choices.grey, max_pixels=limit) for size in sizes
-        ]
-        detector, false, megapixels = with_threshold(detector, measured, training.channels, seed)
-        result = numbers(boxed, choices, measured, detector, len(held))
-        result |= {
-            "alarms": round(float((false >= detector.threshold).sum()) / megapixels, 3),
+        test = HeldOut(
+            divided.held or [image for image in learnt.images if len(image.labels)],
+            divided.quiet,
+            low,
+            high,
+            choices.grey,
+            training.channels,
+            limit,
+            seed,
+        )
+        tested = test(finder(detector), say)
+        result = numbers(tested) | {
+            "source": str(boxed.source),
+            "classes": boxed.classes,
+            "held": len(divided.held),
+            "grid": [scale * choices.reduce for scale in choices.grid],
+            "smallest": small,
+            "largest": large,
+            "thresholds": thresholds(tested.sizes),
             "trained": len(learnt.images),
             "objects": learnt.objects,
             "folder": str(folder),
             "seconds": round(seconds, 1),
-            "remarks": remarks,
+            "remarks": [*remarks, *not_measured(test, tested)],
             **options,
+            "against": None,
         }
-        own = min(measured, key=lambda one: abs(one.size - 1))
-        errors = worst(own, tested[:MEASURED], choices.grey, detector.threshold) if own.size == 1 else {}
-        detector.save_pretrained(folder)
-        write_text(folder / REPORT, boxes_page(result, errors))
+        result["verdict"] = verdict(result)
+        if against:
+            say(f"training torchvision's {against} on the same images")
+            begun = time.monotonic()
+            other = established.Established(
+                against,
+                learnt,
+                scales=(low, high),
+                reduce=choices.reduce,
+                turns=turns,
+                seed=seed,
+                max_pixels=limit,
+                device=device,
+                state=folder / STATE_BESIDE,
+                report=say,
+            )
+            find = other.run()
+            about = {"name": against, "begins": other.begins, "steps": other.steps}
+            about["seconds"] = round(time.monotonic() - begun, 1)
+            result["against"] = about | numbers(test(find, say))
+        detector.with_threshold(tested.threshold).save_pretrained(folder)
+        page = boxes_page(result, worst(tested, choices.grey))
+        write_text(folder / REPORT, page)
         write_text(folder / NUMBERS, json_text(result) + "\n")  # last: from now on it is finished
-        (folder / STATE).unlink(missing_ok=True)
+        for state in (STATE, STATE_BESIDE):
+            (folder / state).unlink(missing_ok=True)
     print(result["verdict"])
     print(f"The report: {folder / REPORT}")
     print(f"Detect:     scalechannels detect IMAGES --network {folder}")
     return folder
 
 
-def split(boxed: BoxedImages, seed: int) -> tuple[BoxedImages, list[LabelledImage]]:
-    """The images to train on, and those with objects that are kept for the test; none of too few."""
-    shown = [image for image in boxed.images if len(image.labels)]
-    if len(shown) < FEWEST:
-        return boxed, []
-    order = torch.randperm(len(shown), generator=torch.Generator().manual_seed(seed)).tolist()
-    held = [shown[index] for index in order[: max(1, round(HELD * len(shown)))]]
-    return boxed.only([image for image in boxed.images if not any(image is one for one in held)]), held
-
-
-def without_objects(folder: Path, max_pixels: int) -> list[LabelledImage]:
-    """The images of a folder, taken to show no object."""
-    if not folder.is_dir():
-        raise ValueError(f"--negatives must be a folder of images without objects; got '{folder}'")
-    images, nothing = [], torch.zeros(0, 4, dtype=torch.float64)
-    for path in find_images(folder).images:
-        seen = check_image(path, max_pixels)
-        none = torch.zeros(0, dtype=torch.int64)
-        images.append(LabelledImage(path, seen.height, seen.width, seen.grey, nothing, none, nothing))
-    if not images:
-        raise ValueError(f"'{folder}' has no images to use as --negatives")
-    return images
+def _left_out(stated: BoxedImages, boxed: BoxedImages) -> Iterator[str]:
+    """The classes that have a name and no box."""
+    if missing := [name for name in stated.classes if name not in boxed.classes]:
+        more = ", …" if len(missing) > 5 else ""
+        yield f"classes without a box are left out: {', '.join(missing[:5])}{more}"
 
 
 def identity(boxed: BoxedImages, quiet: Sequence[LabelledImage], options: dict[str, Any]) -> str:
@@ -151,56 +161,12 @@ def identity(boxed: BoxedImages, quiet: Sequence[LabelledImage], options: dict[s
     return hashlib.sha256(json.dumps([boxed.classes, labels, options]).encode()).hexdigest()[:8]
 
 
-def with_threshold(
-    detector: Detector, measured: Sequence[Measured], channels: int, seed: int
-) -> tuple[Detector, torch.Tensor, float]:
-    """The detector with its default threshold, and what it finds in pictures without objects."""
-    generator = torch.Generator().manual_seed(seed + 1)
-    pictures = (texture(channels, QUIET_SIDE, generator) for _ in range(QUIET_PICTURES))
-    false, megapixels = alarms(detector, pictures)
-    near = [one for one in measured if 0.4 < one.size < 2.5] or list(measured)
-    threshold = calibrated(near, false, megapixels)
-    return detector.with_threshold(threshold), false, megapixels
-
-
-def numbers(
-    boxed: BoxedImages, choices: Choices, measured: Sequence[Measured], detector: Detector, held: int
-) -> dict[str, Any]:
-    """What the report says."""
-    count = len(boxed.classes)
-    sizes = [
-        {
-            "size": one.size,
-            "ap50": round(one.precision(count), 4),
-            "ap75": round(one.precision(count, 0.75), 4),
-            "objects": one.objects,
-            "seconds_a_megapixel": round(one.seconds / max(one.pixels / 1e6, 1e-9), 2),
-        }
-        for one in measured
-        if one.objects
-    ]
-    own = min(sizes, key=lambda one: abs(one["size"] - 1))
+def verdict(result: dict[str, Any]) -> str:
+    """The report in one sentence."""
+    sizes = result["sizes"]
     lowest = min(sizes, key=lambda one: one["ap50"])
-    where = "held-out images" if held else "the training images"
-    verdict = (
-        f"On {where}, average precision at IoU 0.5 is {own['ap50']:.2f} at their own size and at least "
-        f"{lowest['ap50']:.2f} from {sizes[0]['size']:g} to {sizes[-1]['size']:g} times that size."
+    where = "held-out images" if result["held"] else "the training images"
+    return (
+        f"On {where}, average precision at IoU 0.5 is {result['own']['ap50']:.2f} at their own size and at "
+        f"least {lowest['ap50']:.2f} from {sizes[0]['size']:g} to {sizes[-1]['size']:g} times that size."
     )
-    return {
-        "verdict": verdict,
-        "source": str(boxed.source),
-        "classes": boxed.classes,
-        "held": held,
-        "threshold": detector.threshold,
-        "grid": [scale * choices.reduce for scale in choices.grid],
-        "smallest": PIXELS * choices.reduce * choices.grid[1],
-        "largest": PIXELS * choices.reduce * choices.grid[-2],
-        "own": own,
-        "sizes": sizes,
-        "rows": [
-            [f"{one['size']:g}", f"{one['ap50']:.3f}", f"{one['ap75']:.3f}", one["objects"],
-             one["seconds_a_megapixel"]]
-            for one in sizes
-        ],
-        "thresholds": thresholds(measured),
-    }  # fmt: skip

@@ -1,5 +1,6 @@
 """`scalechannels detect`: a file in, JSON and a picture out; every kind of file that people have."""
 
+import csv
 import json
 import shutil
 import struct
@@ -243,6 +244,32 @@ def test_a_network_without_background_warns_and_edges_are_told(
     assert "no object has a probability of 0.999; lower --threshold" in capsys.readouterr().err
 
 
+def both_files_say_the_same(results: list[dict]) -> None:
+    """COCO and CSV have what the JSON has: every image, box, class and both probabilities."""
+    coco = json.loads(Path("coco.json").read_text())
+    assert [(one["file_name"], one["height"], one["width"]) for one in coco["images"]] == [
+        (one["image"], one["height"], one["width"]) for one in results
+    ]
+    files = {one["id"]: one["file_name"] for one in coco["images"]}
+    names = {one["id"]: one["name"] for one in coco["categories"]}
+    with Path("table.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    objects = [(result["image"], one) for result in results for one in result["objects"]]
+    assert len(objects) == len(lines) == len(coco["annotations"]) > 0
+    for (image, one), annotation, line in zip(objects, coco["annotations"], lines, strict=True):
+        x0, y0, x1, y1 = (edge + 0.5 for edge in one["box"])
+        assert (files[annotation["image_id"]], names[annotation["category_id"]]) == (image, one["class"])
+        assert annotation["bbox"] == pytest.approx([x0, y0, x1 - x0, y1 - y0], abs=0.006)
+        assert [annotation[key] for key in ("score", "object_score")] == [
+            one[key] for key in ("probability", "object_probability")
+        ]
+        assert (line["image_path"], line["label"]) == (image, one["class"])
+        edges = [float(line[key]) for key in ("xmin", "ymin", "xmax", "ymax")]
+        assert edges == pytest.approx([x0, y0, x1, y1], abs=0.006)
+        assert float(line["score"]) == one["probability"] <= float(line["object_score"]) + 1e-6
+        assert float(line["object_score"]) == one["object_probability"]
+
+
 def test_several_images_give_one_list_and_a_picture_each(
     tiny: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -256,17 +283,10 @@ def test_several_images_give_one_list_and_a_picture_each(
     assert "3 of 3: b/2.png: " in said.err
     results = json.loads(Path("detections.json").read_text())
     assert [one["image"] for one in results] == ["a/1.png", "b/1.png", "b/2.png"]
-    objects = [one for result in results for one in result["objects"]]
     assert said.out.endswith("objects in 3 images: detections.json, detections, coco.json, table.csv\n")
     pictures = sorted(path.name for path in Path("detections").iterdir())
     assert pictures == ["2-detections.png", "a-1.png-detections.png", "b-1.png-detections.png"]
-    written = json.loads(Path("coco.json").read_text())
-    assert len(written["annotations"]) == len(objects)
-    first, box = written["annotations"][0]["bbox"], objects[0]["box"]
-    assert first == pytest.approx([box[0] + 0.5, box[1] + 0.5, box[2] - box[0], box[3] - box[1]], abs=0.02)
-    lines = Path("table.csv").read_text().splitlines()
-    assert lines[0] == "image_path,xmin,ymin,xmax,ymax,label,score"
-    assert len(lines) == 1 + len(objects)
+    both_files_say_the_same(results)
     assert run("b/*.png", *words) == 0
     assert len(json.loads(Path("detections.json").read_text())) == 2
     assert run("c/*.png", *words) == 1

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks import detection_scenes, detection_table, detection_trees_established
+from benchmarks import detection_scenes, detection_table
 from benchmarks.one_scale import told_by_place
 from scalechannels.detection.window_pool import Looks, Objects
 
@@ -73,23 +73,6 @@ def test_scenes_that_the_file_has_are_not_looked_at_again(tmp_path: Path, monkey
         detection_scenes.look({"r": method}, {"r": {"steps": 3}}, "test", 1, out, seed=0)
     assert len(asked) == 2  # plain and noisy, once
     assert [line["found"] for line in detection_scenes.read(out)] == [[[0.0, 1, 2, 3, 5, 0.1235]]] * 2
-
-
-@pytest.mark.parametrize("jitter", [False, True])
-@pytest.mark.parametrize("seed", range(4))
-def test_trees_follow_their_crops(seed: int, jitter: bool) -> None:
-    """A white tree in a strip wider than a crop: where it is afterwards is its box."""
-    picture = torch.zeros(3, 300, 400)
-    picture[:, 120:160, 180:200] = 1
-    boxes = torch.tensor([[179.5, 119.5, 199.5, 159.5]], dtype=torch.float64)
-    generator = torch.Generator().manual_seed(seed)
-    image, target = detection_trees_established.crop(picture, boxes, jitter, generator)
-    assert image.shape == (3, 256, 256)
-    rows, columns = (image[0] > 0.5).nonzero(as_tuple=True)
-    assert len(target["labels"]) == (len(rows) > 0)
-    for edges in target["boxes"]:
-        seen = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
-        torch.testing.assert_close(edges, torch.tensor(seen, dtype=torch.float32), atol=1.1, rtol=0)
 
 
 def test_windows_of_one_scale_are_told_of_objects_of_any_size() -> None:

@@ -1,4 +1,4 @@
-"""How good a detector is: the threshold by hand, average precision beside pycocotools', ignored regions."""
+"""How good a detector is: the threshold by hand, COCO's average precision, ignored regions, large images."""
 
 from pathlib import Path
 
@@ -6,11 +6,10 @@ import pytest
 import torch
 from PIL import Image
 
-from benchmarks.detection_table import coco_precision
 from scalechannels.data.boxes.labelled import LabelledImage
 from scalechannels.detection import measuring
-from scalechannels.detection.average_precision import Ranked
-from scalechannels.detection.detector import Detection
+from scalechannels.detection.average_precision import Ranked, average_precision
+from scalechannels.detection.coco_precision import coco_precision
 from scalechannels.detection.measuring import Measured, calibrated, measure
 
 
@@ -41,46 +40,73 @@ def test_the_threshold_lies_between_objects_and_false_alarms() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_average_precision_is_near_that_of_pycocotools(seed: int) -> None:
+def test_coco_precision_is_near_an_exact_one(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     truth = boxes(*range(0, 800, 20))
     labels = torch.randint(2, (40,), generator=generator)
-    moved = truth + 4 * torch.randn(40, 1, generator=generator).double()
+    moved = truth + 2 * torch.randn(40, 1, generator=generator).double()
     scores = torch.rand(40, generator=generator).double()
-    one = Measured(1.0, [Ranked(moved, labels, scores)], [Ranked(truth, labels, torch.ones(40))])
-    lines = torch.cat((moved, labels[:, None], scores[:, None]), 1).tolist()
-    coco = coco_precision({0: {"found": lines}}, {0: {"boxes": truth.tolist(), "labels": labels.tolist()}})
-    assert one.precision(2) == pytest.approx(coco, abs=0.02)  # it reads precision at 101 recalls
+    found, there = [Ranked(moved, labels, scores)], [Ranked(truth, labels, torch.ones(40))]
+    coco = coco_precision(found, there)
+    of_class = [
+        [[Ranked(*(part[one.labels == label] for part in one)) for one in pair] for pair in (found, there)]
+        for label in (0, 1)
+    ]
+    for iou, average in ((0.5, coco.half), (0.75, coco.three_quarters)):
+        exact = [average_precision(*pair, iou=iou) for pair in of_class]
+        assert sum(exact) / 2 == pytest.approx(average, abs=0.02)  # it reads precision at 101 recalls
+    assert 0 < coco.mean < coco.half
+    assert coco.three_quarters < coco.half
 
 
-def test_boxes_follow_the_size_and_ignored_regions_do_not_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hundreds_of_objects_in_an_image_count() -> None:
+    """COCO would take the best hundred."""
+    truth = Ranked(boxes(*range(0, 6000, 20)), torch.zeros(300).long(), torch.linspace(0.9, 0.1, 300))
+    assert coco_precision([truth], [truth]).half == pytest.approx(1)
+
+
+def test_nothing_found_is_a_precision_of_zero() -> None:
+    nothing = Ranked(boxes(), torch.zeros(0).long(), torch.zeros(0))
+    assert coco_precision([nothing], [Ranked(boxes(5), torch.zeros(1).long(), torch.ones(1))]) == (0, 0, 0)
+    with pytest.raises(ValueError, match="needs at least one object"):
+        coco_precision([nothing], [nothing])
+
+
+def test_boxes_follow_the_size_and_ignored_regions_do_not_count(tmp_path: Path) -> None:
     Image.new("L", (100, 60)).save(tmp_path / "a.png")
     edges, crowd = torch.tensor([[9.5, 9.5, 29.5, 29.5]]), torch.tensor([[49.5, 9.5, 89.5, 49.5]])
     image = LabelledImage(
         tmp_path / "a.png", 60, 100, True, edges.double(), torch.tensor([0]), crowd.double()
     )
 
-    class Sees:
-        def __init__(self, network: object) -> None:
-            self.network = network
-
-        def with_threshold(self, threshold: float) -> "Sees":
-            return self
-
-    inside = [
-        (19.5, 19.5, 59.5, 59.5),
-        (119.5, 29.5, 159.5, 69.5),
-        (0.0, 80.0, 30.0, 110.0),
-    ]  # at twice the size
-    found = [Detection(box, 0, 0.9, 1.0, False, 0.9) for box in inside]
+    # At twice the size:
+    inside = [(19.5, 19.5, 59.5, 59.5), (119.5, 29.5, 159.5, 69.5), (0.0, 80.0, 30.0, 110.0)]
     seen = []
-    monkeypatch.setattr(measuring, "look", lambda _, picture, reduce: seen.append(picture.shape) or found)
-    network = type("Network", (), {"usage": {"reduce": 1}})()
-    one = measure(Sees(network), [image], 2.0, grey=True)
+
+    def find(picture: torch.Tensor) -> Ranked:
+        seen.append(picture.shape)
+        return Ranked(torch.tensor(inside).double(), torch.zeros(3).long(), torch.full((3,), 0.9))
+
+    one = measure(find, [image], 2.0, grey=True)
     assert seen == [(1, 120, 200)]
     assert one.truth[0].boxes.tolist() == [[19.5, 19.5, 59.5, 59.5]]
     assert one.found[0].boxes.tolist() == [list(inside[0]), list(inside[2])]
     _, right = one.ranked()
     assert right.tolist() == [True, False]
+
+
+def test_images_that_grow_too_large_are_counted_and_others_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "MOST_PIXELS", 100 * 60)
+    Image.new("L", (100, 60)).save(tmp_path / "a.png")
+    image = LabelledImage(
+        tmp_path / "a.png", 60, 100, True, boxes(5), torch.tensor([0]), torch.zeros(0, 4).double()
+    )
+    nothing = Ranked(boxes(), torch.zeros(0).long(), torch.zeros(0))
+    twice = measure(lambda _: nothing, [image], 2.0, grey=True)
+    assert (twice.too_large, twice.images, twice.objects) == (1, [], 0)
+    assert [len(part) for part in twice.ranked()] == [0, 0]
+    monkeypatch.setattr(measuring, "MOST_PIXELS", 10)
+    own = measure(lambda _: nothing, [image], 1.0, grey=True)  # at their own size all are looked at
+    assert (own.too_large, own.images, own.objects) == (0, [image], 1)

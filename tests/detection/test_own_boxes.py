@@ -1,6 +1,9 @@
 """A user's own boxes: what is chosen, which windows say what, and the whole round to the same boxes again."""
 
+import inspect
 import json
+import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +17,16 @@ from scalechannels import Detector
 from scalechannels.data.boxes.labelled import BoxedImages
 from scalechannels.data.boxes.reading import read_boxes
 from scalechannels.data.frames import reduced
+from scalechannels.data.pictures import as_picture
 from scalechannels.detection import learning, own_boxes
 from scalechannels.detection.boxes import overlap
 from scalechannels.detection.detector import Detection
 from scalechannels.detection.exported import OUTPUTS, decoded
 from scalechannels.detection.own_boxes import PIXELS, Choices, Training, steps_for, unseen
 from scalechannels.detection.window_pool import Looks, Objects, looks, pooled, told, varied
-from scalechannels.report import boxes_run
+from scalechannels.report import boxes_measured
 
+PAGE = Path(__file__).parents[2] / "docs/detection.md"
 COLOURS = {"brick": (210, 60, 40), "leaf": (50, 170, 60), "coin": (60, 80, 220)}
 
 
@@ -241,6 +246,8 @@ def test_saved_and_loaded_detectors_give_the_same_boxes(boxed: BoxedImages, tmp_
         (("things.csv", "--budget", "9m"), "labelled boxes take none of these options but"),
         (("empty", "--negatives", "empty"), "--negatives is for labelled boxes"),
         (("empty", "--turns"), "--turns is for labelled boxes"),
+        (("empty", "--against", "fcos"), "--against is for labelled boxes"),
+        (("things.csv", "--against", "fcos", "--device", "cpu"), "--against fcos needs"),
     ],
 )
 def test_options_that_do_not_apply_are_refused(
@@ -256,6 +263,19 @@ def test_options_that_do_not_apply_are_refused(
     assert run("train", "--data", *words) == 1
     assert says in capsys.readouterr().err
     assert not Path("runs").exists()
+
+
+def run_the_page_s_program(folder: Path) -> None:
+    """The program of docs/detection.md, which has a copy of one function, and nothing else of ours."""
+    (code,) = re.findall(r"```py\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    head = "from __future__ import annotations\nfrom typing import Any\nimport numpy as np\n"
+    (folder / "decoded.py").write_text(head + inspect.getsource(decoded))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.syspath_prepend(folder)
+        patch.delitem(sys.modules, "decoded", raising=False)
+        exec(code, {})
+        patch.delitem(sys.modules, "decoded")
 
 
 @pytest.mark.slow
@@ -286,6 +306,13 @@ def test_a_trained_saved_loaded_and_exported_detector_gives_the_same_boxes(
     rules = {name: about[name] for name in ("threshold", "iou", "inside")}
     found = decoded(*session.run(list(OUTPUTS), {"images": image[None].numpy()}), **rules)
     same(expected, [Detection(tuple(box), label, p, 0, False, 0) for box, label, p in found], 0.01)
+    as_picture(image).save(tmp_path / "photo.png")
+    capsys.readouterr()
+    run_the_page_s_program(tmp_path)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [things.classes[one.label] for one in expected]
+    for line, one in zip(lines, expected, strict=True):  # the picture has 8 bits a value
+        assert json.loads(line[line.index("[") :]) == pytest.approx(one.box, abs=1)
     sides = torch.tensor([one.box for one in expected]).view(-1, 2, 2).diff(dim=1)[:, 0]  # (N, 2)
     assert (sides[:, 0] / sides[:, 1]).log().abs().max() > 0.05
 
@@ -297,7 +324,7 @@ def test_the_commands_of_the_page_find_three_classes_at_other_sizes(
     """Colour, three classes, boxes that are no squares: look, train, detect."""
     for name, value in {"STEPS": 220, "MORE": 0, "ABOUT": 3000, "ELSEWHERE": 600, "MINING": 4e6}.items():
         monkeypatch.setattr(own_boxes, name, value)
-    monkeypatch.setattr(boxes_run, "QUIET_PICTURES", 3)
+    monkeypatch.setattr(boxes_measured, "QUIET_PICTURES", 3)
     monkeypatch.chdir(tmp_path)
     drawn(tmp_path)
     assert run("data", "show", "things.csv") == 0

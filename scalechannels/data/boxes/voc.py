@@ -2,7 +2,8 @@
 
 Coordinates are taken from the image's corner, as labelling tools write them today; the original data sets
 count pixels from 1, which moves a box by half a pixel. An object marked `difficult` counts neither as object
-nor as background; a file without objects is a negative.
+nor as background; a file without objects is a negative. Where the named image is missing, the one that has
+the XML file's own name will do, as labelling tools open it.
 
 A file with a document type is refused: only there could entities be declared, which can grow without bound
 or name other files.
@@ -13,8 +14,9 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
-from scalechannels.data.boxes.coco import found_near
+from scalechannels.data.boxes.coco import stated_size
 from scalechannels.data.boxes.labelled import Described, Edges, Stated
+from scalechannels.data.boxes.near import found_near
 
 LONGEST_FILE = 2**26
 EDGES = ("xmin", "ymin", "xmax", "ymax")
@@ -53,15 +55,13 @@ def read_voc(files: list[Path]) -> tuple[list[Described], list[str], list[str]]:
 def _described(path: Path, problems: list[str]) -> Described:
     root = parsed(path)
     if root.tag != "annotation":
-        raise ValueError(f"its root must be <annotation>; got <{root.tag:.40}>")
+        cvat = "; export from CVAT as Pascal VOC, YOLO or COCO" if root.tag == "annotations" else ""
+        raise ValueError(f"its root must be <annotation>; got <{root.tag:.40}>{cvat}")
     name = (root.findtext("filename") or "").strip()
     if not name:
         raise ValueError("it names no image: <filename> is missing")
-    sides = [(root.findtext(f"size/{side}") or "").strip() for side in ("height", "width")]
-    known = all(side.isdecimal() and int(side) > 0 for side in sides)
-    image = Described(
-        found_near(path, name), path.name, size=(int(sides[0]), int(sides[1])) if known else None
-    )
+    size = stated_size(root.findtext("size/height"), root.findtext("size/width"))
+    image = Described(found_near(path, name, or_stem=path.stem), path.name, size=size)
     for number, one in enumerate(root.findall("object"), start=1):
         where, label = f"{path.name}, object {number}", (one.findtext("name") or "").strip()
         edges = _edges(one)
@@ -70,7 +70,7 @@ def _described(path: Path, problems: list[str]) -> Described:
         elif edges is None:
             problems.append(f"{where}: its <bndbox> must have the numbers {', '.join(EDGES)}")
         else:
-            difficult = (one.findtext("difficult") or "0").strip() == "1"
+            difficult = (one.findtext("difficult") or "0").strip().lower() in ("1", "true")
             image.boxes.append(Stated(edges, label, where, difficult))
     return image
 
