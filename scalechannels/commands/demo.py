@@ -17,7 +17,8 @@ def demo(
     network: Annotated[
         Path,
         Parameter(
-            help="A scale-channel network for digits: a run's folder, or the name of a shipped network."
+            help="A scale-channel network for digits, which looks at the centre or everywhere: a run's "
+            "folder, or the name of a shipped network."
         ),
     ] = Path("fovlse-mnist"),
     plain: Annotated[Path, Parameter(help="The plain CNN to compare it with.")] = Path("cnn-mnist"),
@@ -39,7 +40,7 @@ def demo(
         bool, Parameter(name="--open", help="Open the page in a browser.", negative=())
     ] = False,
 ) -> None:
-    """Serve a web page on which you draw a digit, zoom it, and see what every scale channel says.
+    """Serve a web page on which you draw a digit, zoom it, drag it about, and see what every channel says.
 
     The page also shows the answer of a plain CNN that was trained on the same digits. A second tab finds
     digits in whole scenes, or with --detector your own objects in pictures that you open or drop there; it

@@ -11,6 +11,7 @@ from cyclopts import App, Parameter, Token, default_name_transform
 
 from scalechannels.cli import FOLDER, Device, Out, Root, Sizes, Split, require_device
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from scalechannels.training.config.network import Look
 from scalechannels.training.config.options import UNPREFIXED
 
 
@@ -29,6 +30,13 @@ def own_images(app: App, commands: tuple[str, ...], arguments: Any) -> None:
     folder.tokens, whole.tokens = whole.tokens, []
     if folder.tokens and not name.tokens:
         name.tokens.append(folder.tokens[0].evolve(value="folder"))
+
+
+def short(app: App, commands: tuple[str, ...], arguments: Any) -> None:
+    """`--look` is `--network.look`."""
+    named = {argument.name: argument for argument in arguments}
+    given, meant = named["--look"], named["--network.look"]
+    meant.tokens, given.tokens = [*meant.tokens, *given.tokens], []
 
 
 def config_file(app: App, commands: tuple[str, ...], arguments: Any) -> None:
@@ -56,7 +64,7 @@ def alone(app: App, commands: tuple[str, ...], arguments: Any) -> None:
             compare.tokens.append(Token(keyword="--no-compare", implicit_value=False))
 
 
-train = App(name="train", config=(own_images, config_file, alone))
+train = App(name="train", config=(own_images, short, config_file, alone))
 
 
 @train.default
@@ -78,7 +86,7 @@ def train_network(
         bool,
         Parameter(
             help="Your own images: train all candidates and keep the best one. With --no-compare, or with "
-            "--network.name, only that network is trained."
+            "--network.name or --look, only that network is trained."
         ),
     ] = True,
     negatives: Annotated[
@@ -100,6 +108,7 @@ def train_network(
             "put both into the report. Needs torchvision and a GPU."
         ),
     ] = None,
+    look: Annotated[Look | None, Parameter(help="Short for --network.look.")] = None,  # see `short`
     network: NetworkConfig | None = None,
     training: TrainingConfig | None = None,
     recipe: Annotated[
@@ -152,6 +161,7 @@ def train_network(
 
     - scalechannels train --data photos
     - scalechannels train --data photos --range 0.5 2 --budget 20m
+    - scalechannels train --data photos --look everywhere
     - scalechannels train --data boxes.json --range 0.25 4
     - scalechannels train --data cells --pixel-size 0.5 --deploy-pixel-sizes 0.25 2.0
     - scalechannels train --data.name mnist --data.sizes 2 --network.name fovavg

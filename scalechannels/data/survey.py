@@ -1,8 +1,7 @@
 """What a folder of images looks like, before anything is trained on it.
 
-An object stands out where its pixels differ from the colour of the image's border by more than the border
-itself varies. Limit: in a photograph whose background is as lively as the object nothing stands out; then the
-object is taken to fill its image, as in a crop.
+Where an object does not stand out, as in a photograph whose background is as lively as the object, it is
+taken to fill its image, as in a crop.
 """
 
 from __future__ import annotations
@@ -12,16 +11,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
-from torch import Tensor
-
 from scalechannels.data.folder import ImageFolder
+from scalechannels.data.standing_out import FAR, standing_out
 
 Images = Literal["crops", "frames"]
 LOOKED_AT = 200
 """Images whose objects are measured, spread evenly over the folder."""
-CONTRAST = 0.1
-"""The least difference from the border's colour, of values from 0 to 1."""
 FILLED = 0.6
 """An object that takes less of its image's longer side, in the median, lies in a frame."""
 MIXED = 1.25
@@ -67,6 +62,11 @@ class Survey:
         return self.sides[1] * (1.0 if self.images == "crops" else self.extent)
 
     @property
+    def off_centre(self) -> bool:
+        """Whether many objects lie far off the centre of their frames."""
+        return self.images == "frames" and self.offset > FAR
+
+    @property
     def balanced(self) -> bool:
         return max(self.classes.values()) < UNBALANCED * min(self.classes.values())
 
@@ -89,7 +89,7 @@ class Survey:
             lines.append(
                 "note: crop sizes differ; either objects differ in size, or crops were cut or rescaled freely"
             )
-        if self.images == "frames" and self.offset > 0.5:
+        if self.off_centre:
             lines.append("note: many objects are far off the centre; scale channels at the centre miss these")
         if not self.balanced:
             few, many = min(self.classes, key=self._count), max(self.classes, key=self._count)
@@ -123,11 +123,11 @@ def survey(images: ImageFolder) -> Survey:
     """Look at a folder that was decoded; of its images, at most 200 are measured."""
     sides = sorted(float(max(size)) for size in images.sizes)
     step = max(1, -(-len(images) // LOOKED_AT))
-    found = [measured(images[index][0]) for index in range(0, len(images), step)]
+    found = [standing_out(images[index][0]) for index in range(0, len(images), step)]
     told = [one for one in found if one is not None]
     # An image in which nothing stands out may be full of its object.
-    extents = [1.0 if one is None else one[0] for one in found]
-    offsets = sorted(one[1] for one in told)
+    extents = [1.0 if one is None else one.extent for one in found]
+    offsets = sorted(one.offset for one in told)
     counts = Counter(images.labels)
     classes_of: dict[str, set[int]] = {}
     parts_of: dict[str, set[str]] = {}
@@ -150,34 +150,3 @@ def survey(images: ImageFolder) -> Survey:
         ),
         given=dict(Counter(images.given)),
     )
-
-
-def measured(image: Tensor) -> tuple[float, float] | None:
-    """An object's longer side as a share of that of its image (C, H, W), and how far it is off the centre.
-
-    The distance is a share of the object's side. None where nothing stands out.
-    """
-    height, width = image.shape[1:]
-    ring = max(1, round(0.05 * max(height, width)))
-    inner = torch.zeros(height, width, dtype=torch.bool)
-    inner[ring : height - ring, ring : width - ring] = True
-    if not inner.any():
-        return None
-    ground = image[:, ~inner].median(1).values  # (C,)
-    differs = (image - ground[:, None, None]).abs().amax(0)  # (H, W)
-    stands_out = differs > max(CONTRAST, 1.5 * float(differs[~inner].quantile(0.75)))
-    if float(stands_out.float().mean()) < 0.005:
-        return None
-    ends = [_span(stands_out.sum(axis).double()) for axis in (1, 0)]  # of the rows, and of the columns
-    side = max(last - first + 1 for first, last in ends)
-    offset = max(
-        abs((first + last) / 2 - (length - 1) / 2)
-        for (first, last), length in zip(ends, (height, width), strict=True)
-    )
-    return side / max(height, width), offset / side
-
-
-def _span(counts: Tensor) -> tuple[int, int]:
-    """The first and last place between which all but 1 % of the counts lie, on either side."""
-    shares = counts.cumsum(0) / counts.sum()
-    return int((shares < 0.01).sum()), int((shares < 0.99).sum())

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from scalechannels.data.decoding import UnreadableImageError
 from scalechannels.demo.digit import SIDE, NoDigitError, digit_from_picture, digit_from_strokes
-from scalechannels.demo.looks import LARGEST, SMALLEST, Looks, example, in_base64
+from scalechannels.demo.looks import FURTHEST, LARGEST, SMALLEST, Looks, example, in_base64
 from scalechannels.demo.scene import Finder, dropped_picture, made_scene
 from scalechannels.network import NotFiniteError
 
@@ -62,7 +62,7 @@ class Demo:
             "/api/drawing": lambda body: {"digit": in_base64(digit_from_strokes(_strokes(body.json())))},
             "/api/picture": lambda body: {"digit": in_base64(digit_from_picture(body.content))},
             "/api/look": self._look,
-            "/api/sizes": lambda body: looks.at_all_sizes(_digit(body.json())),
+            "/api/sizes": self._sizes,
             "/api/scene": self._scene,
         }
         # Digits are small: threads inside one answer would cost more than they bring, so that users share the
@@ -84,7 +84,11 @@ class Demo:
 
     def _look(self, body: Body) -> dict[str, Any]:
         given = body.json()
-        return self.looks.at(_digit(given), _number(given, "size", SMALLEST, LARGEST))
+        return self.looks.at(_digit(given), _number(given, "size", SMALLEST, LARGEST), _off(given))
+
+    def _sizes(self, body: Body) -> dict[str, Any]:
+        given = body.json()
+        return self.looks.at_all_sizes(_digit(given), _off(given))
 
     def _scene(self, body: Body) -> dict[str, Any]:
         if self.finder is None:
@@ -117,6 +121,14 @@ def _number(given: dict[str, Any], name: str, low: float, high: float) -> float:
     if not _is_within(value, low, high):
         raise BadRequestError(f"{name} must be a number from {low:g} to {high:g}")
     return float(value)
+
+
+def _off(given: dict[str, Any]) -> tuple[int, int]:
+    """By how many rows and columns the digit is off the centre; not at all where nothing is said."""
+    rows, columns = (
+        _number({name: given.get(name, 0)}, name, -FURTHEST, FURTHEST) for name in ("down", "right")
+    )
+    return round(rows), round(columns)
 
 
 def _is_within(value: Any, low: float, high: float) -> bool:

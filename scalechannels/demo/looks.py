@@ -1,4 +1,4 @@
-"""What the two networks say of one digit at one size, and at all of them: the numbers behind the page.
+"""What the two networks say of one digit at a size and a place, and at all sizes: the numbers of the page.
 
 No request changes anything here, so any number of threads may ask at once.
 """
@@ -13,21 +13,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from scalechannels.data.anywhere import moved
 from scalechannels.data.mnist_large_scale import SIZE, large_scale
-from scalechannels.data.pictures import as_shown
+from scalechannels.data.pictures import BACKGROUND, as_shown
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.data.strokes import CLASSES, strokes
-from scalechannels.network import ScaleChannelNetwork, require_finite
+from scalechannels.network import Explanation, ScaleChannelNetwork, require_finite
 from scalechannels.plain import PlainNetwork
 from scalechannels.saving.saved_network import SavedNetwork
 
 SMALLEST, LARGEST = 0.5, 8.0
+FURTHEST = SIZE // 2
+"""Pixels by which a digit can be dragged off the centre."""
 EXAMPLES = 2**20
-KINDS = {
-    "centre": "a scale-channel network",
-    "everywhere": "a sliding-window network",
-    "whole": "a plain CNN",
-}
+PLAIN = "whole"
+"""What a plain CNN looks at."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,9 @@ class Looks:
         return {
             "scales": list(self.network.grid),
             "window": self.network.foveate.window,
+            "everywhere": self.network.look == "everywhere",
             "side": SIZE,
+            "furthest": FURTHEST,
             "smallest": SMALLEST,
             "largest": LARGEST,
             "sizes": list(MNIST_SIZES),
@@ -62,19 +64,23 @@ class Looks:
         }
 
     @torch.inference_mode()
-    def at(self, digit: Tensor, size: float) -> dict[str, Any]:
-        """What both networks see and say of a digit (28, 28) uint8 at a size from 1/2 to 8."""
-        images = large_scale(digit[None], size)  # (1, 1, 112, 112)
-        stack = self.network.foveate(images)  # (1, S, 1, n, n)
-        said = self.network.explain(images)
+    def at(self, digit: Tensor, size: float, off: tuple[int, int] = (0, 0)) -> dict[str, Any]:
+        """What both networks see and say of a digit (28, 28) uint8 at a size from 1/2 to 8.
+
+        off   by how many rows and columns it is off the centre
+        """
+        images = placed(large_scale(digit[None], size), off)  # (1, 1, 112, 112)
+        said, where = self._explained(images)
         assert said.channels is not None
         assert said.contributions is not None
         shares = said.contributions[0]  # (S,)
         selected = int(shares.argmax())
         return {
             "size": size,
+            "off": list(off),
             "picture": pixels(images[0, 0]),
-            "windows": pixels(stack[0, :, 0]),
+            "windows": pixels(self._windows(images, where)),
+            "place": _rounded(where[selected]),
             "logits": _rounded(said.channels[0]),
             "contributions": _rounded(shares),
             "selected": selected,
@@ -84,25 +90,49 @@ class Looks:
         }
 
     @torch.inference_mode()
-    def at_all_sizes(self, digit: Tensor) -> dict[str, Any]:
-        """The verdicts of both networks at the seventeen sizes of MNIST Large Scale."""
+    def at_all_sizes(self, digit: Tensor, off: tuple[int, int] = (0, 0)) -> dict[str, Any]:
+        """The verdicts of both networks at the seventeen sizes of MNIST Large Scale, at one place."""
         sizes = torch.tensor(MNIST_SIZES, dtype=torch.float64)
-        images = large_scale(digit.expand(len(sizes), -1, -1), sizes)  # (17, 1, 112, 112)
+        images = placed(large_scale(digit.expand(len(sizes), -1, -1), sizes), off)  # (17, 1, 112, 112)
         return {
             "sizes": list(MNIST_SIZES),
             "scale_channels": _classes(self.network(images)),
             "plain": _classes(self.plain(images)),
         }
 
+    def _explained(self, images: Tensor) -> tuple[Explanation, Tensor]:
+        """What the network says of one image, and where each channel looked: rows and columns (S, 2).
+
+        A network that looks everywhere has the winning class at its strongest place in each channel.
+        """
+        everywhere = self.network.everywhere
+        if everywhere is None:
+            centre = images.new_full((len(self.network.grid), 2), (SIZE - 1) / 2)
+            return self.network.explain(images), centre
+        channels, places = everywhere.found(images, self.network.backbone)  # (1, S, K) and (1, S, K, 2)
+        said = self.network.explain_channels(channels)
+        return said, places[0, :, int(said.logits[0].argmax())]
+
+    def _windows(self, images: Tensor, where: Tensor) -> Tensor:
+        """The windows (S, n, n) of the channels about these places of one image."""
+        each = (self.network.foveate(images, place[None]) for place in where)  # (1, S, 1, n, n)
+        return torch.stack([stack[0, channel, 0] for channel, stack in enumerate(each)])
+
+
+def placed(images: Tensor, off: tuple[int, int]) -> Tensor:
+    """Digits (N, 1, H, H) moved by so many rows and columns over the empty ground."""
+    return moved(images[:, 0] - BACKGROUND, torch.tensor([off]).expand(len(images), 2))[:, None] + BACKGROUND
+
 
 def open_looks(network: Path, plain: Path) -> Looks:
     """Both networks from their folders, checked to be what the demo shows."""
     shown, beside = SavedNetwork.open(network), SavedNetwork.open(plain)
-    given = (("--network", network, shown, "centre"), ("--plain", plain, beside, "whole"))
-    for option, place, saved, wanted in given:
-        look = saved.network.look
-        if look != wanted:
-            raise ValueError(f"{option} must be {KINDS[wanted]}; '{place}' is {KINDS[look]}")
+    kinds = {True: "a plain CNN", False: "a scale-channel network"}
+    given = (("--network", network, shown, False), ("--plain", plain, beside, True))
+    for option, place, saved, plain_one in given:
+        is_plain = saved.network.look == PLAIN
+        if is_plain != plain_one:
+            raise ValueError(f"{option} must be {kinds[plain_one]}; '{place}' is {kinds[is_plain]}")
         require_digits(saved.network, CLASSES, option, f"'{place}'")
         if (saved.values, saved.reduce) != ("digits", 1):
             raise ValueError(

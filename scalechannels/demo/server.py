@@ -5,8 +5,8 @@
     GET  /api/example?number=&digit=  a built-in digit as pen strokes
     POST /api/drawing                 {"strokes": [[[x, y], …], …]}           → {"digit"}
     POST /api/picture                 an image file                           → {"digit"}
-    POST /api/look                    {"digit", "size"}                       → what both networks see and say
-    POST /api/sizes                   {"digit"}                               → their verdicts at all sizes
+    POST /api/look                    {"digit", "size", "down", "right"}      → what both networks see and say
+    POST /api/sizes                   {"digit", "down", "right"}              → their verdicts at all sizes
     POST /api/scene                   {"seed", "background"} or an image file → a scene and what is found
 
 Law: every request is answered, a bad one by a status of 400 and above with {"error": what to do}, or its

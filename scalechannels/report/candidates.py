@@ -110,7 +110,8 @@ def with_recipe(config: ResolvedRun, said: TrainingConfig | None) -> ResolvedRun
 
     Images are shifted by up to a fifth of the object, since no object lies exactly at the centre; targets
     are smoothed; objects may be larger than the picture; and the weights of the last tenth of the steps are
-    averaged.
+    averaged. Larger than the picture they are only about its centre: of objects anywhere, nothing might be
+    left.
     """
     training = config.training
     side = config.data.resize or config.data.own.object_pixels
@@ -122,7 +123,8 @@ def with_recipe(config: ResolvedRun, said: TrainingConfig | None) -> ResolvedRun
             smoothing=SMOOTHING if said.smoothing is None else said.smoothing,
             crops=training.crops if shifted else max(1, round(OFF_CENTRE * side)),
         )
-        if config.network.name != "cnn" and said.visible is None:
+        centred = config.data.places == "centre"
+        if config.network.name != "cnn" and said.visible is None and centred:
             augmented = replace(augmented, visible=VISIBLE)
     if config.network.name == "cnn" or config.network.look == "everywhere":
         crops = augmented.crops or training.jitter  # the windows of these are not shifted by themselves

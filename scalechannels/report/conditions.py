@@ -4,7 +4,8 @@ Each makes of a held-out image the picture that `predict` would be given. How an
 depends on what the images are:
 
     crops      the crop grows and shrinks with its object
-    frames     the frame stays; a smaller object has more around it, a larger one is cropped
+    frames     the frame stays; a smaller object has more around it, a larger one is cropped; far off the
+               centre it keeps its place, as far as that is inside
 
 Limit: pictures are made by resampling. What new surroundings would really look like, nobody knows here:
 beyond the image its edges are repeated, and `surroundings` shows what that hides.
@@ -21,7 +22,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from scalechannels.data.frames import framed, rescaled, simulated
+from scalechannels.data.frames import framed, rescaled
+from scalechannels.data.standing_out import at_size
 from scalechannels.data.survey import Images
 
 Group = Literal["size", "offset", "surroundings"]
@@ -69,7 +71,7 @@ def picture(image: Tensor, condition: Condition, images: Images, object_pixels: 
     if condition.group == "size":
         if images == "crops":
             return rescaled(image, condition.value)
-        return simulated(image, condition.value, (height, width))
+        return at_size(image, condition.value)
     if condition.group == "offset":
         return moved(image, max(1, round(condition.value * object_pixels)), number)
     if images == "crops":

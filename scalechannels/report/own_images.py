@@ -16,6 +16,7 @@ from scalechannels.data.survey import Survey
 from scalechannels.files import atomic_path, write_text
 from scalechannels.report.conditions import SURROUNDINGS, Condition, conditions, picture
 from scalechannels.report.curves import Point, candidate_curves, selection_picture
+from scalechannels.report.looked import Looked
 from scalechannels.report.page import render
 from scalechannels.report.theme import COLOURS, fraction
 from scalechannels.report.verdict import Verdict
@@ -75,6 +76,7 @@ def gathered(
         "folder": base.data.folder,
         "survey": seen.lines(),
         "balanced": seen.balanced,
+        "off_centre": seen.off_centre,
         "classes": list(parts[0].classes),
         "images": dict(zip(("train", "validation", "test"), map(len, parts), strict=True)),
         "kind": base.data.images or "crops",
@@ -135,11 +137,15 @@ def _pixels_off(share: float, result: Mapping[str, Any]) -> int:
     return int(max(1, round(share * result["object_pixels"])) * result["reduce"])
 
 
-def write_report(result: dict[str, Any], best: Verdict, folder: Path, data: Any) -> None:
-    """The page, its numbers, and the curves as a picture, in a run's folder."""
+def write_report(result: dict[str, Any], best: Verdict, folder: Path, data: Any, seen: Looked | None) -> None:
+    """The page, its numbers, and the curves as a picture, in a run's folder.
+
+    seen   where the network that is kept looked
+    """
+    result["looked"] = None if seen is None else seen.numbers()
     result["verdict"] = {"winner": best.winner, "text": best.text, "remarks": best.remarks}
     result["means"] = best.means
-    text = own_images_page(result, best, _examples(data, result), folder)
+    text = own_images_page(result, best, _examples(data, result), folder, seen)
     write_text(folder / NUMBERS, json.dumps(result, indent=1) + "\n")
     with atomic_path(folder / CURVES) as path:
         size_curves(result, best, "These images at other sizes").savefig(path, format="png", dpi=110)
@@ -163,7 +169,11 @@ def colours(result: Mapping[str, Any]) -> dict[str, str]:
 
 
 def own_images_page(
-    result: Mapping[str, Any], best: Verdict, examples: Sequence[tuple[Any, str]], folder: Path
+    result: Mapping[str, Any],
+    best: Verdict,
+    examples: Sequence[tuple[Any, str]],
+    folder: Path,
+    seen: Looked | None = None,
 ) -> str:
     """The whole page; `examples` are pictures of test images with what was done to them."""
     trials = result["candidates"]
@@ -191,7 +201,7 @@ def own_images_page(
         offsets=candidate_curves(
             offsets,
             colours(result),
-            "pixels off the centre, along both axes",
+            f"pixels {'moved' if result['off_centre'] else 'off the centre'}, along both axes",
             guessing=100 / len(result["classes"]),
             sizes=False,
             bold=best.winner,
@@ -200,6 +210,7 @@ def own_images_page(
         costs=_costs(result, best),
         calibration=_calibration(result),
         examples=examples,
+        looked=seen,
         selection=_selection(result, best),
         classes=_classes(result) if all(own) else None,
         numbers=[

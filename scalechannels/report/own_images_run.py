@@ -30,12 +30,14 @@ from scalechannels.files import atomic_path, locked, make_folder, write_text
 from scalechannels.report import candidates as offered
 from scalechannels.report.candidates import Planned
 from scalechannels.report.conditions import Condition, conditions
+from scalechannels.report.looked import looked
 from scalechannels.report.own_images import described, gathered, table, write_report
 from scalechannels.report.trial import tried
 from scalechannels.report.verdict import verdict
 from scalechannels.saving.saved_network import CONFIG, WEIGHTS, load
 from scalechannels.training.build import require_network
 from scalechannels.training.config import ResolvedRun, RunConfig
+from scalechannels.training.config.network import NetworkConfig
 from scalechannels.training.config.options import changed
 from scalechannels.training.config.own_images import factors, in_parts, open_folder
 from scalechannels.training.datasets import open_data
@@ -100,7 +102,9 @@ def train_own_images(config: RunConfig, asked: Asked) -> Path:
         result = gathered(base, seen, parts, trials, runs, left_out, asked.budget or offered.USUAL_BUDGET)
         best = verdict(result)
         _keep_winner(runs[best.winner], folder)
-        write_report(result, best, folder, open_data(base.data))
+        data = open_data(base.data)
+        assert isinstance(data, FolderData)
+        write_report(result, best, folder, data, looked(load(folder).to(asked.device), data))
     say(f"\n{table(result)}\n\n{best.text}")
     for remark in best.remarks:
         say(f"note: {remark}")
@@ -129,12 +133,17 @@ def run_name(config: RunConfig, base: ResolvedRun, asked: Asked) -> str:
     return f"{name}-{digest}"
 
 
-def _resolved(config: RunConfig, asked: Asked, looked: tuple[Any, Survey]) -> ResolvedRun:
+def _resolved(config: RunConfig, asked: Asked, surveyed: tuple[Any, Survey]) -> ResolvedRun:
     """What was asked for with everything chosen."""
     kind, said = torch.device(asked.device).type, config.training.class_weights
-    if asked.recommended and config.data.checksum is None and said is None and not looked[1].balanced:
+    if asked.recommended and config.data.checksum is None and said is None and not surveyed[1].balanced:
         config = replace(config, training=replace(config.training, class_weights="balanced"))
-    return config.resolve(kind, looked)
+    base = config.resolve(kind, surveyed)
+    network = config.network
+    channels_open = (network.low, network.high, network.ratio) == (None, None, NetworkConfig().ratio)
+    if not asked.compare and network.look == "everywhere" and channels_open:  # as the candidate has them
+        return replace(base, network=offered.everywhere(base))
+    return base
 
 
 def _plan(
@@ -163,7 +172,8 @@ def _plan(
             for name, one in found.items()
         ]
     else:
-        say(f"budget {asked.budget or offered.USUAL_BUDGET}: timing {len(found)} candidates …", flush=True)
+        many = f"{len(found)} {'candidate' if len(found) == 1 else 'candidates'}"
+        say(f"budget {asked.budget or offered.USUAL_BUDGET}: timing {many} …", flush=True)
         root = (asked.fit or {}).get("root")
         plans, slow = offered.planned(found, images, budget, asked.device, said, root)
         left_out |= slow

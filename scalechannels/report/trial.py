@@ -162,7 +162,8 @@ def answered(network: Any, pictures: Iterable[Tensor], device: torch.device | st
         values = [getattr(part, name) for part in parts]
         return None if values[0] is None else torch.cat(values).float().cpu()[back]
 
-    return Explanation(joined("logits"), None, joined("contributions"), joined("scales"))
+    names = ("contributions", "scales", "places")
+    return Explanation(joined("logits"), **{name: joined(name) for name in names})
 
 
 def _pictures(data: FolderData, split: str, chosen: Sequence[int], condition: Condition) -> Iterator[Tensor]:

@@ -49,7 +49,8 @@ def verdict(result: Mapping[str, Any]) -> Verdict:
     over = f"over sizes {fraction(min(sizes))} to {fraction(max(sizes))} and small offsets"
     measure = "accuracy" if result.get("balanced", True) else "balanced accuracy"
     if not others:
-        text = f"The {winner} has {means[winner]:.0f} % {measure} {over}, on images kept for the test."
+        has = "have" if winner.startswith(CENTRE) else "has"  # channels, or a network
+        text = f"The {winner} {has} {means[winner]:.0f} % {measure} {over}, on images kept for the test."
         return Verdict(winner, text, remarks(trials[winner]["test"], result), means)
     compared = ", ".join(f"{name} {means[name]:.0f} %" for name in others)
     named = "" if measure == "accuracy" else f" {measure}"
@@ -88,9 +89,8 @@ def remarks(entries: Sequence[Mapping[str, Any]], result: Mapping[str, Any]) -> 
         lost = own - found["offset", round(offset, 6)]
         if lost > COSTLY:
             far = max(1, round(offset * result["object_pixels"])) * result["reduce"]
-            said.append(
-                f"An object {far} pixels off the centre costs {lost:.0f} points (objects have {pixels:.0f})."
-            )
+            where = f"moved by {far} pixels" if result.get("off_centre") else f"{far} pixels off the centre"
+            said.append(f"An object {where} costs {lost:.0f} points (objects have {pixels:.0f}).")
             break
     loose = found["surroundings", 0.0]
     if result["kind"] == "crops" and own - loose > COSTLY:

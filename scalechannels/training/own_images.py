@@ -14,6 +14,7 @@ from scalechannels.data.folder import ImageFolder
 from scalechannels.data.frames import reduced, rescaled, simulated
 from scalechannels.data.image_set import ImageSet, Scale, drawn_scales
 from scalechannels.data.sizes import OWN_SIZES
+from scalechannels.data.standing_out import at_size
 from scalechannels.plain import resized
 from scalechannels.training.config import DataConfig
 from scalechannels.training.config.data import FIELD
@@ -39,7 +40,9 @@ class FolderData:
         # Where nothing may be skipped, the checksum says that the files are those that were checked.
         images = open_folder(config, decode=config.skip_corrupt)
         self.config, self.device, self.reduce, self.classes = config, device, own.reduce, images.classes
-        self.field = math.ceil(FIELD * own.object_size / own.reduce)
+        # Beyond so many pixels nothing is seen, unless objects may lie there.
+        four = math.ceil(FIELD * own.object_size / own.reduce)
+        self.field = four if config.places == "centre" else math.inf
         self.learnt, self.checked, self.kept = in_parts(images, config)
         self.held: dict[tuple[str, int], Tensor] = {}
         self.again: list[Tensor] | None = None  # the training images, where they are drawn more than once
@@ -84,7 +87,10 @@ class FolderData:
         return 1 if self.learnt.grey else 3
 
     def training(self, draw: int = 0) -> ImageSet:
-        """All images in the smallest frame that holds them, of at most four times the object's size."""
+        """All images in the smallest frame that holds them, of at most four times the object's size.
+
+        Whole, where objects are anywhere.
+        """
         generator = torch.Generator().manual_seed(self.config.draw_seed(draw))
         draws = torch.rand(len(self.learnt), generator=generator, dtype=torch.float64)
         sizes = drawn_scales(self.config.scale, draws)
@@ -139,15 +145,14 @@ class FolderData:
         if self.config.resize is not None:
             return self.config.resize
         longest = max(self.left(-(-max(sides) // self.reduce)) for sides in part.sides)
-        return min(self.field, math.ceil(longest * (1 if self.config.images == "frames" else largest)))
+        return int(min(self.field, math.ceil(longest * (1 if self.config.images == "frames" else largest))))
 
     def seen(self, image: Tensor, size: float, side: int) -> Tensor:
         """An image (C, side, side) at this size."""
         if self.config.resize is not None:
             return resized(rescaled(image, size), side)
         if self.config.images == "frames":  # its own frame stays; beyond it, edges are repeated
-            height, width = image.shape[1:]
-            image, size = simulated(image, size, (height, width)), 1
+            image, size = at_size(image, size), 1
         return simulated(image, size, side)
 
     def read(self, images: ImageFolder, index: int) -> Tensor:
@@ -161,4 +166,4 @@ class FolderData:
         """What is kept of a side of a reduced image."""
         if self.config.resize is not None or self.config.images == "frames":
             return length  # these depend on the whole image
-        return min(length, self.field + (length - self.field) % 2)
+        return int(min(length, self.field + (length - self.field) % 2))

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers.bright import looking_everywhere
 from helpers.command_line import run as run_command
 from helpers.pictures import tiff, write
 from PIL import Image
@@ -318,19 +319,6 @@ def test_a_batch_is_bounded_in_images_and_in_pixels(here: Path, monkeypatch: pyt
     for one, other in zip(found, alone, strict=True):
         assert (one.path, one.label) == (other.path, other.label)
         assert one.probability == pytest.approx(other.probability, abs=1e-5)
-
-
-def looking_everywhere(reduce: int = 1) -> ScaleChannelNetwork:
-    """A network whose only answer is where the image is brightest: a mean over its window."""
-    backbone = ConvBackbone((1, 1), window=7, classes=2, hidden=1, batch_norm=False)
-    with torch.no_grad():
-        for parameter in backbone.parameters():
-            parameter.fill_(0.1 if parameter.ndim > 1 else 0.0)
-        backbone.classifier.weight[1] = -1.0
-    grid = ScaleGrid.of(1.0, 2.0)
-    made = ScaleChannelNetwork(backbone, grid, LogMeanExpOverScales(), 7, look="everywhere")
-    made.usage = {"classes": ["bright", "dark"], "background": None, "values": "unit", "reduce": reduce}
-    return made
 
 
 @pytest.mark.parametrize("reduce", [1, 3])

@@ -4,33 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.on_ground import square
 from helpers.pictures import save
 from PIL import Image
 
 from scalechannels.data.folder import image_folder
-from scalechannels.data.survey import measured, survey
-
-
-def square(side: int, frame: int, row: int, column: int, ground: float = 0.2) -> torch.Tensor:
-    image = torch.full((1, frame, frame), ground) + 0.02 * torch.rand(1, frame, frame)
-    image[:, row : row + side, column : column + side] = 0.9
-    return image
-
-
-@pytest.mark.parametrize(
-    ("side", "row", "column", "offset"), [(12, 24, 24, 0), (20, 2, 30, 18), (30, 28, 0, 15)]
-)
-def test_an_object_is_measured_where_it_lies(side: int, row: int, column: int, offset: int) -> None:
-    extent, off = measured(square(side, 60, row, column))
-    assert extent == pytest.approx(side / 60, abs=0.02)
-    assert off == pytest.approx(offset / side, abs=0.06)
-
-
-def test_nothing_stands_out_of_noise_or_of_one_colour() -> None:
-    noise = torch.rand(3, 40, 40, generator=torch.Generator().manual_seed(0))
-    assert measured(noise) is None
-    assert measured(torch.full((1, 30, 30), 0.4)) is None
-    assert measured(torch.zeros(1, 1, 1)) is None
+from scalechannels.data.survey import survey
 
 
 def folder(root: Path, images: dict[str, list[torch.Tensor]]) -> Path:

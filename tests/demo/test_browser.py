@@ -16,8 +16,11 @@ import numpy as np
 import pytest
 import torch
 from helpers.browser import chromium
+from helpers.lively import lively
 from PIL import Image
 
+from scalechannels import MaxOverScales, ScaleChannelNetwork, ScaleGrid
+from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.commands.demo import DETECTOR
 from scalechannels.demo.answers import Demo
 from scalechannels.demo.looks import Looks, example, open_looks
@@ -234,6 +237,84 @@ def test_what_is_shown_is_what_the_networks_got(open_page: Open, looks: Looks):
     box, frame = page.locator("#square").bounding_box(), page.locator("#picture").bounding_box()
     assert box["width"] / frame["width"] == pytest.approx(selected(page) * 28 / 112, rel=0.03)
     assert box["x"] + box["width"] / 2 == pytest.approx(frame["x"] + frame["width"] / 2, abs=1.5)
+
+
+def middle(page: Any) -> tuple[float, float]:
+    """The middle of the square in pixels of the networks' image: the row and the column."""
+    box, frame = page.locator("#square").bounding_box(), page.locator("#picture").bounding_box()
+    pixel = frame["width"] / 112
+    return tuple(
+        (box[side] + box[length] / 2 - frame[side]) / pixel
+        for side, length in (("y", "height"), ("x", "width"))
+    )
+
+
+def drag(page: Any, down: float, right: float) -> Any:
+    """By so many pixels of the networks' image; what is asked of the server at the end."""
+    frame = page.locator("#picture").bounding_box()
+    pixel, x, y = frame["width"] / 112, frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + right * pixel / 2, y + down * pixel / 2)
+    page.mouse.move(x + right * pixel, y + down * pixel)
+    with page.expect_request("**/api/sizes") as asked:
+        page.mouse.up()
+    settle(page)
+    return asked.value.post_data_json
+
+
+def test_a_digit_is_dragged_about_and_a_network_for_the_centre_does_not_follow(open_page: Open):
+    page = open_page()
+    page.keyboard.press("3")
+    settle(page)
+    zoom(page, 1)
+    assert page.is_visible("#drag")
+    assert not page.is_visible("#back")
+    asked = drag(page, -30, 20)
+    assert (asked["down"], asked["right"]) == pytest.approx((-30, 20), abs=1)
+    until(page.locator("#back")).to_be_visible()
+    assert "looks at the centre, wherever the digit is" in page.inner_text("#looked")
+    assert page.evaluate("['top', 'left'].map((side) => document.getElementById('square').style[side])") == [
+        "50%",
+        "50%",
+    ]
+    beyond = drag(page, -90, 0)
+    assert beyond["down"] == -56  # half of the digit is beyond the image
+    page.click("#back")
+    until(page.locator("#back")).not_to_be_visible()
+    assert "wherever" not in page.inner_text("#looked")
+
+
+def test_a_network_that_looks_everywhere_follows_the_digit(browser: Any, looks: Looks, find_one: Finder):
+    """By keyboard, four steps of 4 pixels: two places of the channel 2, and four of the channel 1."""
+    torch.manual_seed(0)
+    backbone = ConvBackbone((4, 4, 8, 8), hidden=8)
+    sliding = lively(ScaleChannelNetwork(backbone, ScaleGrid.of(1, 2), MaxOverScales(), look="everywhere"))
+    server = DemoServer(Demo(Looks(sliding, looks.plain), find_one))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    page = browser.new_page(viewport=DESK)
+    try:
+        page.goto(server.address)
+        page.wait_for_selector("body[data-ready]")
+        page.keyboard.press("3")
+        settle(page)
+        zoom(page, 1)
+        assert "at every place of the image" in page.inner_text("#channels-title + p")
+        before = middle(page)
+        page.focus("#picture")
+        for key in ("ArrowUp", "ArrowRight") * 4:
+            page.keyboard.press(key)
+        until(page.locator("#back")).to_be_visible()
+        settle(page)
+        page.wait_for_timeout(300)  # the square glides
+        assert middle(page) == pytest.approx((before[0] - 16, before[1] + 16), abs=1)
+        assert "wherever" not in page.inner_text("#looked")
+    finally:
+        page.close()
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -7,12 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers.lively import lively
 
 from scalechannels import ScaleChannelNetwork, ScaleGrid, cnn, fovlse, selected_scale, swmax
+from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.data.mnist_large_scale import large_scale
+from scalechannels.data.pictures import as_shown
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.demo.digit import digit_from_strokes
-from scalechannels.demo.looks import Looks, example, open_looks
+from scalechannels.demo.looks import Looks, example, open_looks, placed
 from scalechannels.pooling import MaxOverScales
 
 
@@ -64,6 +67,40 @@ def test_all_sizes_are_those_of_single_looks(looks: Looks, digit: torch.Tensor):
         assert said["plain"][index] == single["plain"]["digit"]
 
 
+def test_a_digit_off_the_centre_is_that_digit_moved(looks: Looks, digit: torch.Tensor):
+    """By whole pixels over the empty ground; what leaves the image does not come in on the other side."""
+    centred, dragged = (decoded(looks.at(digit, 1.0, off)["picture"], 112, 112) for off in ((0, 0), (-30, 7)))
+    assert np.array_equal(dragged[:70, 7:], centred[30:100, :-7])
+    assert dragged[82:].max() == 0
+    beyond = decoded(looks.at(digit, 1.0, (56, 0))["picture"], 112, 112)
+    assert beyond[:50].max() == 0
+    assert beyond[100:].max() == 255
+    seen, still = looks.at(digit, 1.0, (-30, 7)), looks.at(digit, 1.0)
+    assert seen["place"] == still["place"] == [55.5, 55.5]  # it looks at the centre
+    assert seen["plain"] != still["plain"]
+    assert looks.at_all_sizes(digit, (-30, 7)) != looks.at_all_sizes(digit)
+
+
+def test_a_network_that_looks_everywhere_follows_the_digit(looks: Looks, digit: torch.Tensor):
+    """Moved by whole steps of its lattices, here 16 pixels, all that it says and sees moves along."""
+    torch.manual_seed(0)
+    backbone = ConvBackbone((4, 4, 8, 8), hidden=8)
+    network = lively(ScaleChannelNetwork(backbone, ScaleGrid.of(1, 2), MaxOverScales(), look="everywhere"))
+    both = Looks(network, looks.plain)
+    still, seen = both.at(digit, 1.0), both.at(digit, 1.0, (-16, 16))
+    assert np.allclose(seen["logits"], still["logits"], atol=1e-3)
+    assert seen["selected"] == still["selected"]
+    windows = [decoded(one["windows"], 2, 28, 28).astype(int) for one in (still, seen)]
+    assert np.abs(windows[0] - windows[1]).max() <= 1
+    assert seen["place"] == [still["place"][0] - 16, still["place"][1] + 16]
+    images = placed(large_scale(digit[None], 1.0), (-16, 16))
+    said = network.explain(images)
+    assert seen["place"] == pytest.approx(said.places[0].tolist())
+    there = network.foveate(images, said.places)[0, seen["selected"], 0]
+    window = decoded(seen["windows"], 2, 28, 28)[seen["selected"]]
+    assert np.abs(window - 255 * as_shown(there).numpy()).max() <= 1
+
+
 def test_many_threads_get_what_one_gets(looks: Looks):
     """No state is shared: answers to other digits and sizes at the same time change nothing."""
     asked = [(digit_from_strokes(example(number)["strokes"]), 2 ** (number % 5 - 1)) for number in range(24)]
@@ -90,15 +127,16 @@ def test_networks_that_cannot_be_shown_are_named(looks: Looks):
 def test_folders_are_opened_and_checked(tmp_path: Path):
     fovlse(ScaleGrid.of(1, 2)).save_pretrained(tmp_path / "net")
     cnn().save_pretrained(tmp_path / "plain")
-    swmax(ScaleGrid.of(1)).save_pretrained(tmp_path / "sliding")
+    swmax(ScaleGrid.of(1, 4)).save_pretrained(tmp_path / "sliding")
     looks = open_looks(tmp_path / "net", tmp_path / "plain")
     assert looks.trained == ()
     assert looks.settings()["scales"] == [1, 2]
+    assert not looks.settings()["everywhere"]
+    assert open_looks(tmp_path / "sliding", tmp_path / "plain").settings()["everywhere"]
     with pytest.raises(
-        ValueError,
-        match=r"--network must be a scale-channel network; '.*sliding' is a sliding-window network",
+        ValueError, match=r"--network must be a scale-channel network; '.*plain' is a plain CNN"
     ):
-        open_looks(tmp_path / "sliding", tmp_path / "plain")
+        open_looks(tmp_path / "plain", tmp_path / "plain")
     with pytest.raises(ValueError, match=r"--plain must be a plain CNN; '.*net' is a scale-channel network"):
         open_looks(tmp_path / "net", tmp_path / "net")
     with pytest.raises(ValueError, match=r"--plain must be a plain CNN; 'fovlse-mnist' is a scale-channel"):

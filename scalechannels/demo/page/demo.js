@@ -3,7 +3,8 @@
 const $ = (id) => document.getElementById(id);
 const MAX_FILE = 16e6, MAX_POINTS = 3900, MAX_STROKES = 64;
 // `known` is what the digit is, as its example or the user says it, never what a network says.
-const state = { strokes: [], digit: null, known: null, size: 1, picture: false };
+// `off` is by how many rows and columns of the networks' image the digit is off its centre.
+const state = { strokes: [], digit: null, known: null, size: 1, off: [0, 0], picture: false };
 let settings;
 
 // Talking to the server
@@ -66,7 +67,7 @@ const refreshDrawing = latest(async () => {
 const refreshLook = latest(async () => {
   if (!state.digit) return;
   const started = performance.now();
-  const seen = await post("api/look", { digit: state.digit, size: state.size });
+  const seen = await post("api/look", { digit: state.digit, size: state.size, ...whereabouts() });
   if (!state.digit) return;
   show(seen);
   $("latency").textContent = `Answered in ${Math.round(performance.now() - started)} ms on this machine.`;
@@ -74,11 +75,13 @@ const refreshLook = latest(async () => {
 
 const refreshSizes = latest(async () => {
   if (!state.digit) return;
-  const said = await post("api/sizes", { digit: state.digit });
+  const said = await post("api/sizes", { digit: state.digit, ...whereabouts() });
   if (!state.digit) return;
   state.said = said;
   showTruth();
 });
+
+const whereabouts = () => (settings.furthest ? { down: state.off[0], right: state.off[1] } : {});
 
 function take(digit) {
   state.digit = digit;
@@ -185,7 +188,7 @@ pad.addEventListener("blur", () => {
 });
 
 function clearDigit() {
-  Object.assign(state, { strokes: [], digit: null, known: null, said: null, picture: false, fresh: false });
+  Object.assign(state, { strokes: [], digit: null, known: null, said: null, off: [0, 0], picture: false, fresh: false });
   paintPad();
   showNothing();
 }
@@ -232,9 +235,15 @@ function show(seen) {
   const square = $("square"), part = (sigma * side) / settings.side;
   square.hidden = part >= 1;
   square.style.width = square.style.height = `${Math.min(1, part) * 100}%`;
+  const [row, column] = seen.place ?? [(settings.side - 1) / 2, (settings.side - 1) / 2];
+  square.style.top = `${((row + 0.5) / settings.side) * 100}%`;
+  square.style.left = `${((column + 0.5) / settings.side) * 100}%`;
+  const off = Boolean(seen.off?.some(Boolean));
+  $("back").hidden = !off;
   const decides = `The deciding channel, σ = ${name(sigma)},`;
   $("looked").textContent = (part < 1 ? `${decides} looks at the square.` : `${decides} looks at all of them.`)
-    + (seen.at_edge ? " It is the last of its grid: the digit may be beyond its range." : "");
+    + (seen.at_edge ? " It is the last of its grid: the digit may be beyond its range." : "")
+    + (off && !settings.everywhere ? " This network looks at the centre, wherever the digit is." : "");
   const all = seen.logits.flat(), low = Math.min(...all), high = Math.max(...all);
   [...$("logits").tBodies[0].rows].forEach((row, digit) => {
     row.cells[0].classList.toggle("verdict-row", digit === seen.verdict.digit);
@@ -328,6 +337,43 @@ function setSize(size) {
   }
   refreshLook();
 }
+
+// Dragging
+
+const picture = $("picture");
+
+function moveTo(down, right) {
+  const within = (value) => Math.min(settings.furthest, Math.max(-settings.furthest, Math.round(value)));
+  state.off = [within(down), within(right)];
+  refreshLook();
+}
+
+picture.addEventListener("pointerdown", (event) => {
+  if (event.button !== 0 || !settings.furthest || !state.digit) return;
+  picture.setPointerCapture(event.pointerId);
+  const { clientX: x, clientY: y } = event, [down, right] = state.off;
+  const pixel = picture.getBoundingClientRect().width / settings.side;
+  const drag = (to) => moveTo(down + (to.clientY - y) / pixel, right + (to.clientX - x) / pixel);
+  picture.addEventListener("pointermove", drag);
+  for (const end of ["pointerup", "pointercancel"]) {
+    picture.addEventListener(end, () => {
+      picture.removeEventListener("pointermove", drag);
+      refreshSizes();
+    }, { once: true });
+  }
+});
+picture.addEventListener("keydown", (event) => {
+  const step = { ArrowLeft: [0, -4], ArrowRight: [0, 4], ArrowUp: [-4, 0], ArrowDown: [4, 0] }[event.key];
+  if (!step || !settings.furthest) return;
+  event.preventDefault();
+  moveTo(state.off[0] + step[0], state.off[1] + step[1]);
+  refreshSizes();
+});
+$("back").addEventListener("click", () => {
+  moveTo(0, 0);
+  refreshSizes();
+  picture.focus();
+});
 
 // Scenes
 
@@ -502,6 +548,16 @@ function buildOwn({ classes, threshold }) {
 }
 
 function build() {
+  if (settings.furthest) {
+    picture.tabIndex = 0;
+    picture.classList.add("drags");
+    picture.setAttribute("aria-label", `${picture.getAttribute("aria-label")}. Arrow keys move the digit.`);
+    $("drag").hidden = false;
+  }
+  $("views").textContent = settings.everywhere
+    ? `windows of σ·${settings.window} pixels at every place of the image, and shows the one where it finds the answer`
+      + ` strongest, as ${settings.window} × ${settings.window}`
+    : `σ·${settings.window} pixels about the centre and sees them as ${settings.window} × ${settings.window}`;
   if (settings.detector && !settings.detector.digits) buildOwn(settings.detector);
   const slider = $("size");
   Object.assign(slider, { min: Math.log2(settings.smallest), max: Math.log2(settings.largest), step: 1 / 16 });

@@ -115,7 +115,8 @@ class DataConfig:
     """Your own images: files with more pixels than this count as unreadable. Default: 48 million."""
     # What follows is for objects in images of any size: digits, clothes and, without a background, photos.
     places: ObjectPlaces = "centre"
-    """Digits, clothes, CIFAR-10: where the object is, at the centre of the image or anywhere inside it."""
+    """Where the object is, at the centre of the image or anywhere inside it. Of your own images, frames alone
+    can have it anywhere, and are so if many objects are far off the centre, or network.look is everywhere."""
     side: Count | None = None
     """Digits, clothes, CIFAR-10: the side of an image in pixels, 16 to 1024. Default: 64 for objects anywhere
     (clothes: 72; several objects: 128); at the centre, as the data set has it."""
@@ -143,7 +144,7 @@ class DataConfig:
         few = samples is not None and samples < 10
         refuse(few, f"data.samples must be at least 10; got {samples}")
         # An option that would have no effect is an error: the run's name would promise what it does not do.
-        moving = self.places == "anywhere"
+        moving = self.places == "anywhere" and self.placed
         placed = self.placed and "places" not in takes
         refuse(
             placed, f"data.places anywhere and data.side are for digits, clothes and cifar10, not for {name}"
@@ -207,6 +208,12 @@ class DataConfig:
             reach is not None and deployed is not None,
             "--range and --deploy-pixel-sizes both say how large objects will be; give one of them",
         )
+        refuse(self.side is not None, "data.side does not apply to your own images; remove it")
+        refuse(
+            self.places == "anywhere" and self.images == "crops",
+            "data.places anywhere is for frames: a crop is about its object; remove it, or add --data.images "
+            "frames",
+        )
         refuse(
             self.resize is not None and self.images == "frames",
             "data.resize is for crops: resizing frames leaves small objects small",
@@ -238,7 +245,7 @@ class DataConfig:
     @property
     def placed(self) -> bool:
         """Whether its objects are put into images whose size is a choice, at the centre or anywhere."""
-        return self.places == "anywhere" or self.side is not None
+        return not DATA_SETS[self.name].of_user and (self.places == "anywhere" or self.side is not None)
 
     @property
     def scale(self) -> float | tuple[float, ...]:

@@ -7,6 +7,8 @@ reduction     none below 112 pixels (four times the pixels of the window that se
               above, the whole factor that leaves 112 to 224
 channels      for objects from 1/4 to 4 times their size, or for the range or pixel sizes that are given, and
               two more below and above; the training size is one of them
+places        anywhere, if many objects are far off the centre of their frames or the network looks
+              everywhere; else images are cropped to four objects about the centre
 parts         a fifth of each class to choose by and a fifth to report on, or as the folders say
 epochs        as many as make some hundred steps, however few the images
 """
@@ -22,6 +24,7 @@ from scalechannels.data.sizes import OWN_SIZES
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.config.data import DataConfig
 from scalechannels.training.config.network import RATIO, NetworkConfig
+from scalechannels.training.config.options import refuse
 from scalechannels.training.config.training import TrainingConfig
 
 if TYPE_CHECKING:
@@ -95,6 +98,11 @@ def chosen_from_images(
     low, high = network.low or grid.minimum, network.high or grid.maximum
     # A run of an earlier version has two parts, and says how large its second one is.
     test = data.test if data.checksum else data.test or TEST
+    roaming = kind == "frames" and (seen.off_centre or network.look == "everywhere") and not data.checksum
+    refuse(
+        roaming and (training.visible or 1) < 1,
+        "training.visible crops about the centre of the image, and the objects are anywhere; remove it",
+    )
     data = replace(data, validation=data.validation or VALIDATION, test=test)
     count = len(in_parts(images, data)[0])
     batch = training.batch or min(16, count)
@@ -108,6 +116,7 @@ def chosen_from_images(
             object_size=object_size,
             reduce=reduce,
             images=data.images if data.checksum else kind,
+            places="anywhere" if roaming else data.places,
         ),
         replace(network, window=window, low=low, high=high, antialias=True),
         replace(training, epochs=epochs, batch=batch),

@@ -135,7 +135,7 @@ class RunConfig:
         )
         refuse(
             (training.visible or 1) < 1 and data.places == "anywhere",
-            "training.visible crops about the centre of the image, and the digits are anywhere; remove it",
+            "training.visible crops about the centre of the image, and the objects are anywhere; remove it",
         )
         refuse(
             (about.filled or about.backbone == "cifar10") and name == "swmax",
