@@ -91,8 +91,8 @@ def read_picture(file: bytes, *, grey: bool = True) -> Tensor:
 def _draw(strokes: Sequence[np.ndarray], centre: np.ndarray) -> np.ndarray:
     """Strokes in pixels of the digit, `centre` in the middle: (28, 28) uint8.
 
-    Ink is what lies within half the pen's width of the line; a pixel is the share of its fine points with ink.
-    `page/browser/digit.js` does the same, operation by operation, and its digits have the same bits.
+    Ink is what lies within half the pen's width of the line; a pixel is the share of its points with ink.
+    `browser/drawing.js` does the same, operation by operation, and its digits have the same bits.
     """
     inked = np.zeros((SIDE * FINE, SIDE * FINE), dtype=bool)
     middles = (np.arange(SIDE * FINE) + 0.5) / FINE  # of the fine pixels
