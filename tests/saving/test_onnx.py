@@ -323,7 +323,8 @@ def test_the_command_exports_a_saved_network(
     assert command("net", "--onnx", "out/digits.onnx") == 0
     said = capsys.readouterr()
     assert said.err == ""
-    assert "images (batch, channels, height, width) to logits, channel_logits, contributions and scales\n" in said.out
+    outputs = "logits, channel_logits, contributions and scales"
+    assert f"images (batch, channels, height, width) to {outputs}\n" in said.out
     assert "agrees with PyTorch" in said.out
     told = {entry.key: json.loads(entry.value) for entry in onnx.load("out/digits.onnx").metadata_props}
     assert told["values"] == pytest.approx([-0.763, 0.763], abs=1e-3)
