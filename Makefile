@@ -5,14 +5,15 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_ALL := $(VENV)/.ready-all
 READY_DOCS := $(VENV)/.ready-docs
+READY_WEB := $(VENV)/.ready-web
 
-.PHONY: test test-all quickstart lint bench docs clean
+.PHONY: test test-all quickstart lint bench docs demo-site clean
 
 # Several processes of one thread each: on two cores, half of the time that one process takes.
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" --numprocesses auto --maxprocesses 4 --dist loadfile
 
-test-all: test $(READY_ALL) $(READY_DOCS)
+test-all: test $(READY_ALL) $(READY_DOCS) $(READY_WEB)
 	$(BIN)/python -m pytest -m "slow"
 
 quickstart: $(READY)
@@ -29,6 +30,10 @@ bench: $(READY)
 # The documentation as a site, in site/: open site/index.html. Needs no network once its packages are there.
 docs: $(READY_DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# The same with the demo in site/demo, for a web server.
+demo-site: docs $(READY_WEB)
+	$(BIN)/scalechannels demo --static site/demo
 
 # torch comes first and pinned: an unpinned one may bring gigabytes of CUDA libraries.
 $(READY): pyproject.toml constraints.txt
@@ -48,6 +53,12 @@ $(READY_ALL): $(READY)
 
 $(READY_DOCS): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,docs]"
+	touch $@
+
+# What runs networks in a browser, in the cache. The tests that need it say so where there is none.
+$(READY_WEB): $(READY) scalechannels/demo/without_server.py
+	if command -v npm; then $(BIN)/python -m scalechannels.demo.without_server; \
+		else echo "No npm, which fetches onnxruntime-web: tests of networks in a browser are skipped"; fi
 	touch $@
 
 clean:

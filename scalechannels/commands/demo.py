@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from scalechannels.cli import must
+from scalechannels.cli import FOLDER, Root, must
 
 DETECTOR = "digit-detector"
 
@@ -39,6 +39,15 @@ def demo(
     open_page: Annotated[
         bool, Parameter(name="--open", help="Open the page in a browser.", negative=())
     ] = False,
+    static: Annotated[
+        Path | None,
+        Parameter(
+            help="Serve nothing; write the first tab to this new or empty folder as files for any web page, "
+            "on which the browser runs the networks.",
+            validator=FOLDER,
+        ),
+    ] = None,
+    root: Root = None,
 ) -> None:
     """Serve a web page on which you draw a digit, zoom it, drag it about, and see what every channel says.
 
@@ -48,12 +57,27 @@ def demo(
     in seconds: `scalechannels detect` searches all of them. The page is served only to this machine, and
     works offline. Press Ctrl-C to stop the server.
 
+    With --static, the page needs no server of its own: copy the folder to any web page. It holds the networks
+    as ONNX, and onnxruntime-web, which runs them. That is found in --root or in the cache, or else fetched by
+    npm, once (33 MB). This needs pip install "scalechannels[onnx]".
+
     For example:
 
     - scalechannels demo --open
     - scalechannels demo --network runs/NAME --plain runs/OTHER --port 8080
     - scalechannels demo --detector runs/boxes --open
+    - scalechannels demo --static demo-page
     """
+    if static is not None:
+        if detector is not None or open_page:
+            given = "--open" if open_page else "--detector"
+            raise ValueError(f"{given} is for the demo that is served; --static has the first tab, as files")
+        from scalechannels.demo.looks import open_looks
+        from scalechannels.demo.without_server import write_static_demo
+
+        write_static_demo(open_looks(network, plain), static, root, print)
+        print(f"{static}: copy it to a web server, or try it by python -m http.server --directory {static}")
+        return
     from scalechannels.demo.answers import Demo
     from scalechannels.demo.looks import open_looks
     from scalechannels.demo.scene import open_detector

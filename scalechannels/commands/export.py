@@ -29,18 +29,27 @@ def export(
             negative=(),
         ),
     ] = False,
+    windows: Annotated[
+        bool,
+        Parameter(
+            help="Also give what each scale channel sees, of a network that looks at the centre.", negative=()
+        ),
+    ] = False,
 ) -> None:
     """Export a network as ONNX, for programs that run without PyTorch.
 
     The file takes `images` (batch, channels, height, width) and gives `logits` (batch, classes). For networks
-    with scale channels it also gives `channel_logits` (batch, scales, classes). Batches may have any size.
-    Networks that look everywhere also give `scales` (batch) and `places` (batch, 2): the row and the column
-    of the window that decided. They take images of one size, 112x112 pixels unless you give --size. The plain
-    CNN for digits takes 112x112 pixels. Foveated networks take images of any size.
+    with scale channels it also gives `channel_logits` (batch, scales, classes), what each channel contributed
+    to the answer (`contributions`, batch, scales), and the deciding scale of each image (`scales`, batch).
+    Batches may have any size. Networks that look everywhere also give `places` (batch, 2): the row and the
+    column of the window that decided. They take images of one size, 112x112 pixels unless you give --size.
+    The plain CNN for digits takes 112x112 pixels. Foveated networks take images of any size; with --windows
+    their file also gives `windows` (batch, scales, channels, n, n).
 
     The metadata hold the classes, the scales, the size, the range of values and a factor called `reduce`.
     Shrink each image by this factor before you pass it in. The factor is 1, except for networks that were
-    trained on your own images of large objects; the command tells you when it is not 1.
+    trained on your own images of large objects; the command tells you when it is not 1. docs/onnx.md shows
+    how to use the file in Python and in a browser.
 
     With --dense, the file takes one image of any size. It gives `logits` (1, classes, h, w) and the selected
     `scales` (1, h, w) at every fourth pixel, starting with the first. This conversion takes minutes.
@@ -87,12 +96,14 @@ def export(
         values=(BACKGROUND, -BACKGROUND) if saved.values == "digits" else (0.0, 1.0),
         reduce=saved.reduce,
         temperature=saved.temperature,
+        windows=windows,
     )
     height, width = done.size or ("height", "width")
     megabytes = done.path.stat().st_size / 1e6
     batch = 1 if dense else "batch"
-    print(f"{done.path}: {megabytes:.1f} MB, images ({batch}, channels, {height}, {width}) to ", end="")
-    print(" and ".join(done.outputs))
+    *others, last = done.outputs
+    given = f"{', '.join(others)} and {last}" if others else last
+    print(f"{done.path}: {megabytes:.1f} MB, images ({batch}, channels, {height}, {width}) to {given}")
     counts = ", ".join(map(str, done.batches))
     print(f"onnxruntime agrees with PyTorch within {done.error:.0e} on random images in batches of {counts}")
     if getattr(saved.network, "resize", False):

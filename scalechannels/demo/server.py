@@ -45,6 +45,7 @@ FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/style.css": ("style.css", "text/css; charset=utf-8"),
     "/demo.js": ("demo.js", "text/javascript; charset=utf-8"),
+    "/answers.js": ("answers.js", "text/javascript; charset=utf-8"),
 }
 SAFETY = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; frame-ancestors 'none'",

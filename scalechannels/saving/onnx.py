@@ -1,13 +1,17 @@
 """ONNX: a network as one file that other programs run, compared with PyTorch before it gets its name.
 
-    images (batch, C, height, width) ──▶ logits (batch, K), channel_logits (batch, S, K)
-                     … looking everywhere: scales (batch,) and places (batch, 2) of the deciding window, too
+    images (batch, C, height, width) ──▶ logits (batch, K)
+                       … of scale channels: what each says, channel_logits (batch, S, K), and contributes to
+                           the answer, contributions (batch, S), and the deciding scales (batch,)
+                       … looking everywhere: the places (batch, 2) of the deciding window, too
+                       … with `windows`: what each channel sees, windows (batch, S, C, n, n)
     images (1, C, height, width) ──dense──▶ logits (1, K, h, w), scales (1, h, w)
 
-The metadata hold, each as JSON, `classes`, `background`, the `scales` of the channels, `input_size`, the
-range of `values`, and `reduce`: how many times smaller, along each side, an image has to be made first
+These are the fields of `network.explain`. The metadata hold, each as JSON, `classes`, `background`, the
+`scales` of the channels, the side n of their `window`, `input_size`, the range of `values`, `temperature`,
+`resize`, and `reduce`: how many times smaller, along each side, an image has to be made first
 (`scalechannels.data.frames.reduced`, or any program's averaging by a triangle). Size and scales are in
-pixels of the reduced image.
+pixels of the reduced image. docs/onnx.md says what a program does with each.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ from scalechannels.files import atomic_path, require_writable
 OPSET = 20
 TOLERANCE = 1e-4
 TIES = 0.01
-"""The share of points at which rounding may decide between two channels."""
+"""The share of answers in which rounding may decide between two channels."""
 BATCHES = (1, 2, 7)
 ANY_SIZES = ((112, 112), (61, 150))
 """A network for any size is compared on usual images and on small, oblong ones."""
@@ -70,6 +74,7 @@ def export_onnx(
     values: tuple[float, float] = (0.0, 1.0),
     reduce: int = 1,
     temperature: float = 1.0,
+    windows: bool = False,
 ) -> Exported:
     """Write a network as ONNX, once onnxruntime agrees with PyTorch.
 
@@ -81,6 +86,7 @@ def export_onnx(
     values      the least and greatest value of the images that the network was trained on
     reduce      how many times smaller images have to be made first, for the metadata
     temperature what logits have to be divided by for calibrated probabilities, for the metadata
+    windows     whether the file also gives what each channel sees, of a network that looks at the centre
 
     Law: logits agree within 1e-4 (relative to the largest where that exceeds 1) on random images, for
     batches of several sizes and, where the size is free, images of two. A file that fails is not left behind,
@@ -103,8 +109,13 @@ def export_onnx(
         raise ValueError(f"values must be (least, greatest); got {values}")
     if isinstance(reduce, bool) or not isinstance(reduce, int) or reduce < 1:
         raise ValueError(f"reduce must be a whole number of at least 1; got {reduce!r}")
+    if windows and getattr(network, "look", None) != "centre":
+        raise ValueError(
+            "windows are what a scale-channel network sees about the centre; this "
+            f"{type(network).__name__} looks elsewhere"
+        )
     size = _size(network, size)
-    module = _Outputs(copy.deepcopy(network).cpu().float().eval())
+    module = _Outputs(copy.deepcopy(network).cpu().float().eval(), windows)
     inner: Any = getattr(network, "network", network)  # of a dense one
     channels = colours(getattr(inner, "backbone", inner), otherwise=3)
     batches = (1,) if module.dense else BATCHES
@@ -117,6 +128,8 @@ def export_onnx(
             "classes": None if classes is None else list(classes),
             "background": background,
             "scales": list(getattr(network, "grid", ())) or None,
+            "window": inner.foveate.window if hasattr(inner, "foveate") else None,
+            "resize": getattr(network, "resize", False),
             "input_size": None if size is None else list(size),
             "values": list(values),
             "reduce": reduce,
@@ -133,26 +146,30 @@ def export_onnx(
 
 
 class _Outputs(nn.Module):
-    """A network that also gives what each channel says, where logits are pooled, and where it looked."""
+    """A network that also gives what it explains, where that is its own answer, and what its channels see."""
 
     network: Any
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, windows: bool = False) -> None:
         super().__init__()
-        self.network, self.dense = network, isinstance(network, DenseNetwork)
+        self.network, self.dense, self.windows = network, isinstance(network, DenseNetwork), windows
+        self.fields: tuple[str, ...] = ("logits",)
         # A network that pools features does not need the channels' logits for its answer.
-        pooled = hasattr(network, "channel_logits") and getattr(network, "head", None) is None
-        self.fields: tuple[str, ...] = ("logits", "channels") if pooled else ("logits",)
         if self.dense:
-            self.fields = ("logits", "scales")
-        elif getattr(network, "look", None) == "everywhere" and hasattr(network.pool, "contributions"):
-            self.fields += ("scales", "places")
-        self.names = tuple("channel_logits" if field == "channels" else field for field in self.fields)
+            self.fields += ("scales",)
+        elif hasattr(network, "channel_logits") and getattr(network, "head", None) is None:
+            self.fields += ("channels",)
+            if hasattr(network.pool, "contributions"):
+                self.fields += ("contributions", "scales")
+                self.fields += ("places",) if network.look == "everywhere" else ()
+        named = ("channel_logits" if field == "channels" else field for field in self.fields)
+        self.names = (*named, *(("windows",) if windows else ()))
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         """A dense network works on one image after the other, the others on batches."""
         said = self.network(images) if self.dense else self.network.explain(images)
-        return tuple(getattr(said, field) for field in self.fields)
+        seen = (self.network.foveate(images),) if self.windows else ()
+        return *(getattr(said, field) for field in self.fields), *seen
 
 
 def _size(network: nn.Module, size: Size | None) -> Size | None:
@@ -228,7 +245,7 @@ def _compare(path: Path, module: _Outputs, given: Sequence[Tensor]) -> float:
             shapes = tuple(theirs.shape), tuple(ours.shape)
             if shapes[0] != shapes[1]:
                 raise ExportError(f"onnxruntime gives {name} of the shape {shapes[0]}, PyTorch {shapes[1]}")
-            if name in ("scales", "places"):
+            if name in ("contributions", "scales", "places"):  # which jump where two channels tie
                 if not float(((theirs - ours).abs() > TOLERANCE).double().mean()) <= TIES:
                     raise ExportError(f"onnxruntime and PyTorch select different {name}; nothing was written")
                 continue

@@ -1,11 +1,14 @@
-"""A demo with small networks of random weights, listening on a free port."""
+"""A demo with small networks of random weights, listening on a free port; in browsers, with shipped ones."""
 
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from helpers.browser import chromium, onnxruntime_web, served
 from helpers.demo_requests import SEVEN, ask
 from torch import Tensor
 
@@ -13,9 +16,10 @@ from scalechannels import ScaleGrid, cnn, fovlse
 from scalechannels.data.mnist_large_scale import large_scale
 from scalechannels.demo.answers import Demo
 from scalechannels.demo.digit import digit_from_strokes
-from scalechannels.demo.looks import Looks, example
+from scalechannels.demo.looks import Looks, example, open_looks
 from scalechannels.demo.scene import Finder
 from scalechannels.demo.server import DemoServer
+from scalechannels.demo.without_server import write_static_demo
 
 
 @pytest.fixture(autouse=True)
@@ -78,3 +82,28 @@ def server(looks: Looks, find_one: Finder) -> Iterator[DemoServer]:
 @pytest.fixture
 def digit(server: DemoServer) -> str:
     return ask(server, "POST", "/api/drawing", SEVEN)[1]["digit"]
+
+
+@pytest.fixture(scope="session")
+def shipped() -> Looks:
+    return open_looks(Path("fovlse-mnist"), Path("cnn-mnist"))
+
+
+@pytest.fixture(scope="session")
+def static_demo(shipped: Looks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the demo without a server, below the root of a site."""
+    onnxruntime_web()  # or skip
+    site = tmp_path_factory.mktemp("site")
+    write_static_demo(shipped, site / "some" / "demo")
+    with served(site) as address:
+        yield f"{address}some/demo/"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=chromium())
+        yield launched
+        launched.close()

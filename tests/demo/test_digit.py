@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
 from scalechannels.data.pictures import UnreadableImageError
-from scalechannels.demo.digit import EXTENT, SIDE, NoDigitError, digit_from_picture, digit_from_strokes
+from scalechannels.demo.digit import EXTENT, PEN, SIDE, NoDigitError, digit_from_picture, digit_from_strokes
 from scalechannels.demo.looks import example
 
 SEVEN = [[(0.2, 0.1), (0.8, 0.1), (0.45, 0.9)], [(0.35, 0.5), (0.7, 0.5)]]
@@ -53,6 +53,12 @@ def test_a_digit_has_mnists_form():
     assert digit[0].max() == digit[:, -1].max() == 0
     soft = ((digit > 0) & (digit < 255)).float().mean()
     assert 0.03 < soft < 0.3  # edges are grey, as MNIST's are
+
+
+@pytest.mark.parametrize("points", [[(0, 0), (0, 1)], [(0, 0), (0, 0.3), (0, 0.3), (0, 1)], [(0, 1), (0, 0)]])
+def test_a_bar_is_a_round_ended_line_of_the_pens_width(points: list):
+    ink = digit_from_strokes([points]).double().sum() / 255
+    assert ink == pytest.approx(PEN * (EXTENT - PEN) + math.pi * (PEN / 2) ** 2, rel=0.01)
 
 
 @settings(max_examples=20, deadline=None)

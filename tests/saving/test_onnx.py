@@ -100,11 +100,12 @@ def check(name: str, folder: Path) -> None:
     with torch.no_grad():
         expected = [network(images)]
         if hasattr(network, "channel_logits") and name != "own head":
-            expected.append(network.channel_logits(images))
-        if getattr(network, "look", None) == "everywhere":
             said = network.explain(images)
-            expected += [said.scales, said.places]
-            assert len(said.places.unique(dim=0)) > 1
+            expected += [network.channel_logits(images), said.contributions, said.scales]
+            assert said.contributions.std() > 0.01
+            if network.look == "everywhere":
+                expected.append(said.places)
+                assert len(said.places.unique(dim=0)) > 1
     got = run(folder / "net.onnx", images)
     assert len(got) == len(expected) == len(done.outputs)
     assert expected[0].std() > 0.02
@@ -128,7 +129,8 @@ def test_onnxruntime_gives_what_pytorch_gives_with_more_options(name: str, tmp_p
 def test_the_metadata_say_what_a_user_needs_and_the_network_stays_as_it_is(tmp_path: Path):
     network = fovlse(GRID, classes=2).double().train()
     before = {name: value.clone() for name, value in network.state_dict().items()}
-    export_onnx(network, tmp_path / "a.onnx", size=(40, 50), classes=["cat", "dög"], values=(-1, 1), reduce=3)
+    options = {"classes": ["cat", "dög"], "values": (-1, 1), "reduce": 3, "temperature": 1.5}
+    export_onnx(network, tmp_path / "a.onnx", size=(40, 50), **options)
     assert network.training
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
     model = onnx.load(tmp_path / "a.onnx")
@@ -138,11 +140,33 @@ def test_the_metadata_say_what_a_user_needs_and_the_network_stays_as_it_is(tmp_p
     assert told["input_size"] == [40, 50]
     assert told["values"] == [-1, 1]
     assert told["reduce"] == 3
+    assert told["temperature"] == 1.5
+    assert told["window"] == 28
+    assert told["resize"] is False
     assert told["network"] == "ScaleChannelNetwork"
     (taken,) = model.graph.input
     dimensions = [axis.dim_param or axis.dim_value for axis in taken.type.tensor_type.shape.dim]
     assert dimensions == ["batch", 1, 40, 50]
     assert model.opset_import[0].version == 20
+
+
+def test_the_file_of_a_network_that_resizes_says_so(tmp_path: Path):
+    network = PlainNetwork(ConvBackbone((4, 4), window=13, channels=1, classes=3, hidden=8), resize=True)
+    assert export_onnx(network, tmp_path / "a.onnx").size == (13, 13)
+    told = {entry.key: json.loads(entry.value) for entry in onnx.load(tmp_path / "a.onnx").metadata_props}
+    assert (told["resize"], told["window"], told["input_size"]) == (True, None, [13, 13])
+
+
+@pytest.mark.parametrize("options", [{}, {"antialias": True, "shifts": 1}], ids=["plain", "shifts"])
+def test_a_file_can_give_what_each_channel_sees(options: dict, tmp_path: Path):
+    backbone = ConvBackbone((4, 4), window=13, channels=1, classes=3, hidden=8)
+    network = lively(ScaleChannelNetwork(backbone, GRID, MaxOverScales(), 13, **options))
+    done = export_onnx(network, tmp_path / "a.onnx", windows=True)
+    assert done.outputs[-1] == "windows"
+    images = torch.rand(2, 1, 40, 51, generator=torch.Generator().manual_seed(3))
+    seen = run(tmp_path / "a.onnx", images)[-1]
+    assert seen.shape == (2, 3, 1, 13, 13)
+    assert np.abs(seen - network.foveate(images).numpy()).max() < 1e-5
 
 
 def dense(network: ScaleChannelNetwork, folder: Path) -> None:
@@ -281,6 +305,8 @@ def test_bad_options_are_named(options: dict, message: str, tmp_path: Path):
         export_onnx(cnn(), tmp_path / "a.onnx", **options)
     with pytest.raises(ValueError, match=r"must end in \.onnx"):
         export_onnx(cnn(), tmp_path / "a.pt")
+    with pytest.raises(ValueError, match="sees about the centre; this PlainNetwork looks elsewhere"):
+        export_onnx(cnn(), tmp_path / "a.onnx", windows=True)
 
 
 # The command
@@ -297,7 +323,8 @@ def test_the_command_exports_a_saved_network(
     assert command("net", "--onnx", "out/digits.onnx") == 0
     said = capsys.readouterr()
     assert said.err == ""
-    assert "images (batch, channels, height, width) to logits and channel_logits" in said.out
+    outputs = "logits, channel_logits, contributions and scales"
+    assert f"images (batch, channels, height, width) to {outputs}\n" in said.out
     assert "agrees with PyTorch" in said.out
     told = {entry.key: json.loads(entry.value) for entry in onnx.load("out/digits.onnx").metadata_props}
     assert told["values"] == pytest.approx([-0.763, 0.763], abs=1e-3)
@@ -341,12 +368,11 @@ def test_the_file_of_a_run_on_reduced_images_says_so_and_then_gives_what_predict
     told = {entry.key: json.loads(entry.value) for entry in onnx.load("run.onnx").metadata_props}
     assert told["reduce"] == 2
     image = reduced(read_image("noise.png", grey=True), told["reduce"])
-    logits, channels = (torch.from_numpy(part) for part in run(Path("run.onnx"), image[None]))
+    logits, _, _, scales = (torch.from_numpy(part) for part in run(Path("run.onnx"), image[None]))
     probability, label = logits.softmax(1).max(1)
     assert str(int(label)) == expected["class"]
     assert float(probability) == pytest.approx(expected["probability"], abs=1e-4)
-    strongest = int(channels[0, :, int(label)].argmax())
-    assert told["scales"][strongest] * told["reduce"] == pytest.approx(expected["scale"], rel=1e-3)
+    assert float(scales) * told["reduce"] == pytest.approx(expected["scale"], rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -1,46 +1,31 @@
-// The page of the demo. It keeps the digit and the size; the server answers what is seen and said, and keeps nothing.
+// The page of the demo. It keeps the digit and the size; what is seen and said is asked of a server, or of the browser.
+
+import { answer } from "./answers.js";
 
 const $ = (id) => document.getElementById(id);
-const MAX_FILE = 16e6, MAX_POINTS = 3900, MAX_STROKES = 64;
+const MAX_POINTS = 3900, MAX_STROKES = 64;
 // `known` is what the digit is, as its example or the user says it, never what a network says.
 // `off` is by how many rows and columns of the networks' image the digit is off its centre.
 const state = { strokes: [], digit: null, known: null, size: 1, off: [0, 0], picture: false };
 let settings;
-
-// Talking to the server
-
-async function answer(path, options) {
-  let reply;
-  try {
-    reply = await fetch(path, options);
-  } catch {
-    throw new Error("The demo's server does not answer. Is it still running?");
-  }
-  const content = await reply.json();
-  if (!reply.ok) throw new Error(sentence(content.error));
-  return content;
-}
-
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.?!]$/.test(text) ? "" : ".");
-const post = (path, value) =>
-  answer(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) });
-const send = (path, file) => {
-  if (file.size > MAX_FILE) throw new Error("This file has more than 16 MB.");
-  return answer(path, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file });
-};
 
 function say(text) {
   $("message").textContent = text;
   $("message").hidden = !text;
 }
 
+let asked = 0;
+
+/** Runs a task and says what went wrong in it. The page tells how many are not answered yet. */
 async function attempt(task) {
+  document.body.dataset.asked = ++asked;
   try {
     await task();
     say("");
   } catch (error) {
     say(error.message);
   }
+  document.body.dataset.asked = --asked;
 }
 
 /** A task that runs once at a time. Asked for while it runs, it runs once more: the last state always gets shown. */
@@ -60,14 +45,14 @@ function latest(task) {
 
 const refreshDrawing = latest(async () => {
   if (!state.strokes.length) return;
-  const made = await post("api/drawing", { strokes: state.strokes });
+  const made = await answer("api/drawing", { strokes: state.strokes });
   take(made.digit);
 });
 
 const refreshLook = latest(async () => {
   if (!state.digit) return;
   const started = performance.now();
-  const seen = await post("api/look", { digit: state.digit, size: state.size, ...whereabouts() });
+  const seen = await answer("api/look", { digit: state.digit, size: state.size, ...whereabouts() });
   if (!state.digit) return;
   show(seen);
   $("latency").textContent = `Answered in ${Math.round(performance.now() - started)} ms on this machine.`;
@@ -75,7 +60,7 @@ const refreshLook = latest(async () => {
 
 const refreshSizes = latest(async () => {
   if (!state.digit) return;
-  const said = await post("api/sizes", { digit: state.digit, ...whereabouts() });
+  const said = await answer("api/sizes", { digit: state.digit, ...whereabouts() });
   if (!state.digit) return;
   state.said = said;
   showTruth();
@@ -205,7 +190,7 @@ async function example(label) {
 
 async function openPicture(file) {
   await attempt(async () => {
-    const made = await send("api/picture", file);
+    const made = await answer("api/picture", file);
     Object.assign(state, { strokes: [], known: null, picture: true, fresh: true });
     take(made.digit);
     paintPad();
@@ -378,7 +363,7 @@ $("back").addEventListener("click", () => {
 // Scenes
 
 let sceneAsked = false;
-const refreshScene = latest(() => scene(post("api/scene", {
+const refreshScene = latest(() => scene(answer("api/scene", {
   seed: Math.floor(Math.random() * 2 ** 30), background: $("background").value })));
 
 async function scene(asked) {
@@ -465,10 +450,7 @@ function choose(tab) {
     $(each.getAttribute("aria-controls")).hidden = !chosen;
   }
   say("");
-  if (!$("scene").hidden) {
-    if (!settings.detector) $("summary").textContent = "This demo was started without a detector.";
-    else if (!sceneAsked && settings.detector.digits) refreshScene();
-  }
+  if (!$("scene").hidden && !sceneAsked && settings.detector.digits) refreshScene();
 }
 
 for (const [index, tab] of tabs.entries()) {
@@ -485,7 +467,7 @@ for (const [index, tab] of tabs.entries()) {
 function opened(file) {
   if (!file) return;
   if ($("scene").hidden) openPicture(file);
-  else attempt(() => scene(Promise.resolve().then(() => send("api/scene", file))));
+  else attempt(() => scene(answer("api/scene", file)));
 }
 
 for (const [button, input] of [["open", "file"], ["open-scene", "scene-file"]]) {
@@ -558,6 +540,7 @@ function build() {
     ? `windows of σ·${settings.window} pixels at every place of the image, and shows the one where it finds the answer`
       + ` strongest, as ${settings.window} × ${settings.window}`
     : `σ·${settings.window} pixels about the centre and sees them as ${settings.window} × ${settings.window}`;
+  $("tabs").hidden = !settings.detector;
   if (settings.detector && !settings.detector.digits) buildOwn(settings.detector);
   const slider = $("size");
   Object.assign(slider, { min: Math.log2(settings.smallest), max: Math.log2(settings.largest), step: 1 / 16 });
@@ -598,7 +581,8 @@ await attempt(async () => {
   build();
   clearDigit();
   setSize(settings.trained[0] ?? 2);
-  if (location.hash === "#scene") choose(tabs[1]);
+  if (location.hash === "#scene" && settings.detector) choose(tabs[1]);
   await example();
   document.body.dataset.ready = "yes";
 });
+$("loading").hidden = true;
