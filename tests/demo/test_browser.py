@@ -217,7 +217,8 @@ def test_what_is_shown_is_what_the_networks_got(open_page: Open, shipped: Looks)
 
 
 def middle(page: Any) -> tuple[float, float]:
-    """The middle of the square in pixels of the networks' image: the row and the column."""
+    """The middle of the square in pixels of the networks' image: the row and the column, once it rests."""
+    page.evaluate("Promise.all(document.getElementById('square').getAnimations().map((one) => one.finished))")
     box, frame = page.locator("#square").bounding_box(), page.locator("#picture").bounding_box()
     pixel = frame["width"] / 112
     return tuple(
@@ -227,20 +228,23 @@ def middle(page: Any) -> tuple[float, float]:
 
 
 def drag(page: Any, down: float, right: float) -> Any:
-    """By so many pixels of the networks' image; what is asked of the server at the end."""
+    """By so many pixels of the networks' image; what is asked of the server at the end, if there is one."""
     frame = page.locator("#picture").bounding_box()
     pixel, x, y = frame["width"] / 112, frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(x + right * pixel / 2, y + down * pixel / 2)
     page.mouse.move(x + right * pixel, y + down * pixel)
-    with page.expect_request("**/api/sizes") as asked:
-        page.mouse.up()
+    sent = []
+    page.on("request", lambda request: sent.append(request.post_data_json) if request.post_data else None)
+    page.mouse.up()
     settle(page)
-    return asked.value.post_data_json
+    return sent[-1] if sent else None
 
 
-def test_a_digit_is_dragged_about_and_a_network_for_the_centre_does_not_follow(open_page: Open):
+def test_a_digit_is_dragged_about_and_a_network_for_the_centre_does_not_follow(
+    open_page: Open, request: pytest.FixtureRequest
+):
     page = open_page()
     page.keyboard.press("3")
     settle(page)
@@ -248,7 +252,9 @@ def test_a_digit_is_dragged_about_and_a_network_for_the_centre_does_not_follow(o
     assert page.is_visible("#drag")
     assert not page.is_visible("#back")
     asked = drag(page, -30, 20)
-    assert (asked["down"], asked["right"]) == pytest.approx((-30, 20), abs=1)
+    assert bool(asked) == ("without a server" not in request.node.name)  # without one, it asks nobody
+    if asked:
+        assert (asked["down"], asked["right"]) == pytest.approx((-30, 20), abs=1)
     until(page.locator("#back")).to_be_visible()
     assert "looks at the centre, wherever the digit is" in page.inner_text("#looked")
     assert page.evaluate("['top', 'left'].map((side) => document.getElementById('square').style[side])") == [
@@ -256,7 +262,7 @@ def test_a_digit_is_dragged_about_and_a_network_for_the_centre_does_not_follow(o
         "50%",
     ]
     beyond = drag(page, -90, 0)
-    assert beyond["down"] == -56  # half of the digit is beyond the image
+    assert not beyond or beyond["down"] == -56  # half of the digit is beyond the image
     page.click("#back")
     until(page.locator("#back")).not_to_be_visible()
     assert "wherever" not in page.inner_text("#looked")
@@ -284,7 +290,6 @@ def test_a_network_that_looks_everywhere_follows_the_digit(browser: Any, looks: 
             page.keyboard.press(key)
         until(page.locator("#back")).to_be_visible()
         settle(page)
-        page.wait_for_timeout(300)  # the square glides
         assert middle(page) == pytest.approx((before[0] - 16, before[1] + 16), abs=1)
         assert "wherever" not in page.inner_text("#looked")
     finally:
