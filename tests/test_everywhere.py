@@ -265,7 +265,7 @@ def test_a_backbone_that_slides_otherwise_needs_a_new_network(side: int) -> None
     """Its windows would be looked for where the old one had them, even outside the image."""
     for options in ({"features": (3, 3)}, {"window": 20}):
         net = swmax(ScaleGrid.of(1.0, 2.0)).eval()
-        net.backbone = ConvBackbone(**{"features": (3, 3, 3, 3), **options})  # type: ignore[arg-type]
+        net.backbone = ConvBackbone(**{"features": (3, 3, 3, 3), **options}).eval()  # type: ignore[arg-type]
         with pytest.raises(ValueError, match=r"stride 4 and windows of 28 pixels; .* make a new network"):
             net(torch.zeros(1, 1, side, side))
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from scalechannels.data.folder import image_folder
+from scalechannels.backbones.inference import stated
+from scalechannels.data.folder import ImageFolder, image_folder
 from scalechannels.data.frames import reduced
 from scalechannels.data.image_files import written
 from scalechannels.data.pictures import as_taken
@@ -30,28 +32,35 @@ def labelled(
 ) -> dict[str, Any]:
     """The evaluation of all images of a folder: at size 1 as they are, at others rescaled by that factor.
 
-    The names of its class folders must be among the network's classes; it need not have all of them.
+    The names of its class folders must be among the network's classes; it need not have all of them. Files
+    are read one by one, for each size again: no more of them are in memory than a few batches.
     """
     found = image_folder(folder, colour="grey" if saved.grey else "rgb")
-    names = saved.names or [str(index) for index in range(len(found.classes))]
+    count = stated(saved.network.backbone, "classes") or len(found.classes)
+    names = saved.names or [str(index) for index in range(count)]
     if unknown := [name for name in found.classes if name not in names]:
         raise ValueError(
             f"the network knows the classes {', '.join(names)}, but '{folder}' has {', '.join(unknown)}"
         )
     labels = torch.tensor([names.index(found.classes[label]) for label in found.labels])
-    shown = [
-        reduced(as_taken(found[index][0], saved.values, False), saved.reduce) for index in range(len(found))
-    ]
     network = saved.network.to(device).eval()
     entries = []
     with Progress(f"testing {saved.folder.name}", True) as progress:
         for size in sizes:
             condition = Condition("size", size)
-            # The object's size matters only off the centre.
-            pictures = [picture(one, condition, images, 1.0, number) for number, one in enumerate(shown)]
-            answers = answered(network, pictures, device)
+            answers = answered(network, _pictures(found, saved, condition, images), device)
             require_finite(answers.logits, [written(path) for path in found.paths])
             entry = asdict(summary(condition, answers, labels, len(names), saved.temperature))
             entries.append({"size": size, **entry})
             progress.advance(f"size {size:.3g}: {entry['accuracy']:.1f} %", len(sizes))
     return {"split": "all", "sizes": entries}
+
+
+def _pictures(
+    found: ImageFolder, saved: SavedNetwork, condition: Condition, images: Images
+) -> Iterator[Tensor]:
+    """What the network takes of each image under a condition, which is about values from 0 to 1."""
+    for index in range(len(found)):
+        # The object's size matters only off the centre.
+        shown = picture(reduced(found[index][0], saved.reduce), condition, images, 1.0, index)
+        yield as_taken(shown, saved.values, False)

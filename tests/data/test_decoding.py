@@ -11,7 +11,7 @@ import PIL
 import pytest
 import torch
 from helpers.pictures import png, save, tiff, write
-from helpers.profiles import cmyk_profile, grey_profile, rgb_profile
+from helpers.profiles import cmyk_profile, grey_profile, near_srgb_profile, rgb_profile
 from PIL import EpsImagePlugin, Image, ImageCms
 
 import scalechannels
@@ -156,7 +156,8 @@ def test_colours_of_a_profile_become_those_of_srgb() -> None:
 def test_srgb_and_profiles_that_cannot_be_used_change_nothing() -> None:
     srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     noise = np.random.default_rng(0).integers(0, 256, (9, 9, 3), dtype=np.uint8)
-    for profile in (srgb, b"no profile", rgb_profile()[:200], grey_profile(), cmyk_profile()):
+    unfit = (b"no profile", rgb_profile()[:200], grey_profile(), cmyk_profile())
+    for profile in (srgb, near_srgb_profile(), *unfit):
         file = io.BytesIO()
         Image.fromarray(noise).save(file, "PNG", icc_profile=profile)
         assert np.array_equal(np.asarray(decode(file).image), noise)

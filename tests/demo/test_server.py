@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.demo_requests import FILE, JSON, ask, connect, post, works
+from helpers.pictures import tiff
 from PIL import Image
 
 from scalechannels import ScaleGrid, cnn, fovlse
@@ -61,6 +62,22 @@ def test_pictures_and_scenes(server: DemoServer):
         status, found = ask(server, "POST", "/api/scene", {"seed": 5, "background": background})
         assert (status, len(found["truth"])) == (200, 12)
         assert found["picture"].startswith("data:image/png;base64,")
+
+
+def test_a_picture_of_any_mode_is_one(server: DemoServer, digit: str):
+    """One in LAB was the only fault of the demo."""
+    lab = np.full((90, 120, 3), 128, np.uint8)
+    lab[..., 0] = 240
+    lab[30:60, 50:60, 0] = 10
+    status, made = ask(server, "POST", "/api/picture", tiff(lab, photometric=8), FILE)
+    assert (status, len(made["digit"])) == (200, 1048)
+    status, found = ask(server, "POST", "/api/scene", tiff(lab, photometric=8), FILE)
+    assert (status, found["width"], found["height"]) == (200, 120, 90)
+    signed = tiff(lab[..., :1].astype(np.int32))
+    for path in ("/api/picture", "/api/scene"):
+        status, told = ask(server, "POST", path, signed, FILE)
+        assert (status, "signed integers" in told["error"]) == (422, True)
+    assert works(server, digit)
 
 
 def test_a_large_picture_is_reduced_before_it_is_searched(server: DemoServer):

@@ -7,6 +7,7 @@ import numpy as np
 
 ADOBE = ((0.60974, 0.31111, 0.01947), (0.20528, 0.62567, 0.06087), (0.14919, 0.06322, 0.74457))
 """XYZ of Adobe RGB's red, green and blue, brought to D50."""
+SRGB = ((0.43607, 0.22249, 0.01392), (0.38515, 0.71687, 0.09708), (0.14307, 0.06061, 0.71410))
 WHITE = (0.9642, 1.0, 0.8249)  # D50
 
 
@@ -16,6 +17,16 @@ def rgb_profile(gamma: float = 2.2, primaries: tuple[tuple[float, ...], ...] = A
         name: _xyz(*primary) for name, primary in zip((b"rXYZ", b"gXYZ", b"bXYZ"), primaries, strict=True)
     }
     curves = {name: _curve(gamma) for name in (b"rTRC", b"gTRC", b"bTRC")}
+    return _profile(b"mntr", b"RGB ", b"XYZ ", {**colours, **curves})
+
+
+def near_srgb_profile() -> bytes:
+    """A display that is sRGB but for what its maker rounded: colours move by one or two of 255."""
+    shown = np.linspace(0, 1, 256)
+    light = np.where(shown <= 0.04045, shown / 12.92, ((shown + 0.055) / 1.055) ** 2.44)
+    table = struct.pack(">I256H", 256, *(round(65535 * value) for value in light))
+    colours = {name: _xyz(*primary) for name, primary in zip((b"rXYZ", b"gXYZ", b"bXYZ"), SRGB, strict=True)}
+    curves = dict.fromkeys((b"rTRC", b"gTRC", b"bTRC"), b"curv\0\0\0\0" + table)
     return _profile(b"mntr", b"RGB ", b"XYZ ", {**colours, **curves})
 
 
