@@ -23,7 +23,19 @@ import pytest
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from helpers.document_numbers import EVERYWHERE, GENERATED, ROOT, Checked, Claim, check, numbers, read, spec
+from helpers.document_numbers import (
+    CLAIMS,
+    EVERYWHERE,
+    GENERATED,
+    ROOT,
+    Checked,
+    Claim,
+    accounts,
+    check,
+    numbers,
+    read,
+    spec,
+)
 from helpers.number_rows import computer
 
 DOCUMENTS = sorted(
@@ -84,9 +96,27 @@ rate = 0.1
 """
     found = [one.text for one in numbers(text)]
     assert found == [
-        *("3.14", "26", "233", "12", "68,870", "69", "5", "10"),
-        *("3", "12", "99.4", "98.2", "99.40", "0.02", "1"),
+        *("3.14", "26", "233", "12", "68,870", "69", "5", "5", "2", "10"),
+        *("3", "12", "99.4", "98.2", "1", "99.40", "0.02", "1"),
     ]
+
+
+def test_what_a_template_computes_and_entries_of_lists_are_no_numbers() -> None:
+    text = "1. Table 2 has {{ one.mean(7) }} points.\n\n{% if lacking > 8 %}\n2. It takes 9 s.\n{% endif %}\n"
+    assert [one.text for one in numbers(text)] == ["9"]
+
+
+def test_each_document_has_a_file_of_its_own() -> None:
+    files = [accounts(document) for document in DOCUMENTS]
+    assert len(set(files)) == len(files)
+    kept = {path for path in CLAIMS.glob("*.toml") if path.stem != EVERYWHERE}
+    assert kept <= set(files), "an account of no document"
+
+
+def test_of_a_file_of_data_the_sentences_are_read() -> None:
+    text = read("scalechannels/paper/claims/deviations.toml")
+    assert "The six seeds scatter" in text
+    assert "measured =" not in text
 
 
 def test_generated_parts_have_their_own_tests() -> None:

@@ -252,7 +252,8 @@ def test_runs_see_canvases_made_of_the_images_in_memory(config, canvas, cifar, t
 
     def spy(self, inputs, labels):
         seen.append((self.inputs.shape, inputs))
-        asked = (config.training.flips, config.training.crops, config.resolve().training.visible)
+        training = config.resolve().training
+        asked = (training.flips, training.crops, training.visible)
         (augment,) = self.augmentations
         assert (augment.flips, augment.crops, float(augment.visible)) == asked
         assert self.model.detail is None
