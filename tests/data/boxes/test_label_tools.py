@@ -201,6 +201,13 @@ def test_an_image_without_an_xml_file_is_no_negative(tmp_path: Path) -> None:
     assert len(boxed.images) == 1
 
 
+def test_a_row_with_a_name_alone_is_a_negative(tmp_path: Path) -> None:
+    table = roboflow_csv(tmp_path)
+    image(tmp_path / "garden.png")
+    table.write_text(table.read_text() + "garden.png,,,,,,,\n")
+    assert [len(one.labels) for one in read_boxes(table).images] == [1, 0]
+
+
 def test_a_class_called_no_keeps_its_name(tmp_path: Path) -> None:
     folder = label_studio_yolo(tmp_path)
     (folder / "classes.txt").unlink()
