@@ -143,6 +143,29 @@ def test_answers_are_those_of_the_saved_network_on_files(quick: Quick, tmp_path:
     assert "temperature" not in quick(validation_fraction=0).fit(IMAGES, LABELS).network_.usage
 
 
+def test_large_images_are_reduced_in_training_testing_and_use(
+    quick: Quick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from scalechannels.estimator import learning
+
+    asked: list[tuple[int, ...]] = []
+
+    def noted(network: Any, pictures: Any, device: Any) -> Any:
+        shown = list(pictures)
+        asked.append(tuple(shown[0].shape))
+        return answered(network, shown, device)
+
+    answered = learning.answered
+    monkeypatch.setattr(learning, "answered", noted)
+    large = np.kron(IMAGES[:8], np.ones((15, 15), np.uint8))  # 240 pixels, which are halved
+    classifier = quick(epochs=1).fit(large, LABELS[:8])
+    said = classifier.predict_proba(large)
+    assert asked == [(1, 120, 120)] * 2
+    classifier.network_.save_pretrained(tmp_path)
+    told = Predictor(tmp_path)(torch.from_numpy(large[0])[None] / 255)
+    assert said[0].tolist() == pytest.approx([told.probabilities[name] for name in classifier.classes_])
+
+
 @pytest.mark.parametrize(
     ("labels", "classes"),
     [
@@ -205,7 +228,7 @@ def test_cross_validation_and_a_grid_of_candidates(quick: Quick) -> None:
     assert search.best_params_["network"] in choices["network"]
 
 
-def test_rare_classes_count_as_much_as_the_command_lets_them(
+def test_rare_classes_and_the_seed_are_as_in_the_command(
     quick: Quick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from scalechannels.estimator import learning
@@ -213,15 +236,16 @@ def test_rare_classes_count_as_much_as_the_command_lets_them(
     seen = []
 
     def noted(configs: Any, *given: Any, **options: Any) -> Any:
-        seen.append(configs[0].training.class_weights)
+        (run,) = configs
+        seen.append((run.training.class_weights, run.data.seed, run.training.seed))
         return fit(configs, *given, **options)
 
     fit = learning.fit
     monkeypatch.setattr(learning, "fit", noted)
     rare = np.where(np.arange(16) < 3, LABELS[0], LABELS[1])
     quick().fit(IMAGES, LABELS)
-    quick().fit(IMAGES, rare)
-    assert seen == ["none", "balanced"]
+    quick(random_state=7).fit(IMAGES, rare)
+    assert seen == [("none", 0, 0), ("balanced", 7, 7)]
 
 
 def test_of_many_images_that_are_held_out_some_are_asked(
