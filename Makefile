@@ -43,9 +43,9 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 # What only the slow tests need: Ray, TensorBoard, Triton to run the GPU kernels without a GPU, a kernel that
-# runs notebooks, what makes a wheel, and a browser, which comes from the system's packages.
+# runs notebooks, Lightning, what makes a wheel, and a browser, which comes from the system's packages.
 $(READY_ALL): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,ray,log,kernels,browser,notebook,release]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,ray,log,kernels,browser,notebook,lightning,release]"
 	command -v chromium || command -v chromium-browser || command -v google-chrome || test -n "$(CHROMIUM)" \
 		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y chromium; } \
 		|| echo "No Chromium: install it, or name one by CHROMIUM=/path, or the demo's browser test fails"

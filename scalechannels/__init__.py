@@ -23,6 +23,7 @@ _HOMES = {
     "invariance": "scale_invariance_error",
     "saving.saved_network": "load",
     "predictor": "Predictor",
+    "estimator.classifier": "ScaleInvariantClassifier",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = [*_HOME_OF, "__version__"]

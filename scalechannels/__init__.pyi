@@ -6,6 +6,7 @@ from scalechannels.constructors import fovmax as fovmax
 from scalechannels.constructors import swmax as swmax
 from scalechannels.dense import DenseNetwork as DenseNetwork
 from scalechannels.detection.detector import Detector as Detector
+from scalechannels.estimator.classifier import ScaleInvariantClassifier as ScaleInvariantClassifier
 from scalechannels.invariance import scale_invariance_error as scale_invariance_error
 from scalechannels.network import Explanation as Explanation
 from scalechannels.network import ScaleChannelNetwork as ScaleChannelNetwork

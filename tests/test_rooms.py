@@ -43,7 +43,8 @@ ALLOWED: dict[str, set[str]] = {
         *("files", "cli", "meters", "compare"),
     },
     "predictor": {"core", "saving", "data"},
-    "scalechannels": {"core", "backbones", "saving", "detection", "meters", "predictor"},
+    "estimator": {"core", "saving", "data", "training", "report"},
+    "scalechannels": {"core", "backbones", "saving", "detection", "meters", "predictor", "estimator"},
 }
 
 

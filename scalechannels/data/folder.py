@@ -106,13 +106,14 @@ class ImageFolder:
     def parts(self, validation: float, test: float, seed: int = 0) -> Parts:
         """Three disjoint folders: to train on, to choose by, and to report on, each with every class.
 
-        validation, test   the shares of each class that are held out, where no folder names these parts
+        validation, test   the shares of each class that are held out, where no folder names these parts; 0
+                           leaves a part empty
 
         Law: copies of one file are in one part; those of a training image in a given part are left out there.
         Limit: a copy is a file with the same bytes.
         """
         asked: dict[Part, float] = {"test": test, "validation": validation}
-        held = [part for part in asked if part not in self.given]
+        held = [part for part in asked if asked[part] and part not in self.given]
         part_of: dict[int, Part] = dict(enumerate(self.given))
         generator = torch.Generator().manual_seed(seed)
         for label, name in enumerate(self.classes):

@@ -11,12 +11,17 @@ BINS = 10
 def fitted_temperature(logits: Tensor, labels: Tensor) -> float:
     """T for which softmax(logits / T) explains the labels best: (N, K) logits of images not trained on.
 
+    N images without a mistake do not make the next answer certain: each label counts as right with
+    (N + 1) / (N + 2), as in Platt's scaling.
+
     Law: classes stay as they are, only probabilities change. Limit: T lies between 1/20 and 20.
     """
-    logits = logits.double()
+    logits, doubt = logits.double(), 1 / (len(labels) + 2)
+    spread = doubt * logits.shape[1] / (logits.shape[1] - 1)  # of which the right class takes its share, too
 
     def surprise(log_temperature: float) -> float:
-        return float(torch.nn.functional.cross_entropy(logits / 2.0**log_temperature, labels))
+        scaled = logits / 2.0**log_temperature
+        return float(torch.nn.functional.cross_entropy(scaled, labels, label_smoothing=spread))
 
     low, high = -4.33, 4.33  # the surprise is convex in 1/T, so it has one minimum in between
     for _ in range(40):

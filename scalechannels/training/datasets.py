@@ -15,6 +15,7 @@ from scalechannels.training.config.data_sets import STROKES
 
 if TYPE_CHECKING:
     from scalechannels.data.anywhere import Objects
+    from scalechannels.data.folder import ImageFolder
 
 EvaluationSplit = Literal["validation", "test"]
 Size = Scale
@@ -221,8 +222,21 @@ OPENED: dict[DataName, Callable[[DataConfig, torch.device, Path | None], DataSet
 }
 
 
-def open_data(config: DataConfig, device: torch.device | str = "cpu", root: Path | None = None) -> DataSets:
-    """The data sets of a configuration, made on the device; `root` is where downloads are looked for."""
+def open_data(
+    config: DataConfig,
+    device: torch.device | str = "cpu",
+    root: Path | None = None,
+    images: ImageFolder | None = None,
+) -> DataSets:
+    """The data sets of a configuration, made on the device.
+
+    root       where downloads are looked for
+    images     own images that are in memory already, in place of those of a folder
+    """
+    if images is not None:
+        from scalechannels.training.own_images import FolderData
+
+        return FolderData(config, torch.device(device), root, images)
     opened = PlacedData if config.placed and config.name != "cifar10" else OPENED[config.name]
     return opened(config, torch.device(device), root)
 

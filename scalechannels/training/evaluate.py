@@ -144,7 +144,7 @@ def evaluation(
 ) -> dict[str, Any]:
     """What a run's result says of the network, which lies on the device, at these sizes or the data's own."""
     asked: Sequence[Size] = data.config.about.test_sizes if sizes is None else sizes
-    with Progress(f"evaluating {name}", True) as progress:
+    with Progress(f"evaluating {name}", bool(asked)) as progress:
         try:
             results = evaluate(
                 network,

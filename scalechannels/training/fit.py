@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from scalechannels.data.folder import ImageFolder
 from scalechannels.training.build import build_network, require_network
 from scalechannels.training.config import ResolvedRun, RunConfig
 from scalechannels.training.datasets import EvaluationSplit, Size
@@ -35,6 +36,8 @@ def fit(
     stream: bool = False,
     log: bool = False,
     label: str | None = None,
+    images: ImageFolder | None = None,
+    quiet: bool = False,
 ) -> list[Run]:
     """Train, evaluate and save each run under `folder`; those that are done are left as they are.
 
@@ -51,6 +54,8 @@ def fit(
                happens where they do not fit on the device
     log        write TensorBoard events into the runs' folders
     label      what the progress bar calls these runs; by default the run's name
+    images     own images that are in memory already, in place of those of the configurations' folder
+    quiet      show no progress bar
     """
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     for config in configs:
@@ -67,7 +72,7 @@ def fit(
         wanted = device.type == "cuda" if together is None else together
         # Stacked networks know no batch norm over several processes, and streams feed one network.
         as_one = wanted and processes.count == 1 and not stream
-        how = How(root, as_one, compiled, stream, log, split, sizes, label)
+        how = How(root, as_one, compiled, stream, log, split, sizes, label, images, quiet)
         for group in _groups(runs, how.together):
             with ExitStack() as held:
                 for run in group if processes.writes else ():

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from scalechannels.backbones.paper import ConvBackbone
+from scalechannels.data.folder import ImageFolder
 from scalechannels.data.image_set import ImageSet
 from scalechannels.training import stacking
 from scalechannels.training.build import build_network, tested_network
@@ -37,6 +38,8 @@ class How:
     split: EvaluationSplit = "test"
     sizes: Sequence[Size] | None = None
     label: str | None = None
+    images: ImageFolder | None = None
+    quiet: bool = False
 
 
 class Group:
@@ -78,13 +81,13 @@ class Group:
         streamed = self.how.stream
         try:
             place = "cpu" if streamed else self.device
-            self.data = [open_data(data, place, self.how.root) for data in wanted]
+            self.data = [open_data(data, place, self.how.root, self.how.images) for data in wanted]
             sets = [data.training() for data in self.data]
         except torch.OutOfMemoryError:
             if len(self.learners) > 1:
                 raise
             streamed = True
-            self.data = [open_data(wanted[0], "cpu", self.how.root)]
+            self.data = [open_data(wanted[0], "cpu", self.how.root, self.how.images)]
             sets = [self.data[0].training()]
         if not all(made.in_memory for made in sets):
             streamed = True
@@ -176,10 +179,11 @@ class Group:
         steps = len(self._order(0, 0))
         label = self.runs[0].config.name if len(self.runs) == 1 else f"{len(self.runs)} runs together"
         label = self.how.label or label
-        if self.processes.writes and first < self.training.epochs:
+        speaks = self.processes.writes and not self.how.quiet
+        if speaks and first < self.training.epochs:
             for line in filter(None, (getattr(data, "where", None) for data in self.data)):
                 print(f"{label}: {line}", file=sys.stderr, flush=True)
-        with Progress(label, self.processes.writes) as progress:
+        with Progress(label, speaks) as progress:
             for epoch in range(first, self.training.epochs):
                 if self.stopping is not None and self.stopping.is_over(self.history[0]):
                     break

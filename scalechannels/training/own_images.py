@@ -33,12 +33,20 @@ class FolderData:
     Of a run of an earlier version the last two are one. Test images are at any simulated size: of crops, the
     whole object in a frame that holds it; in frames, what the frame still shows of it. Where images are
     resized, they are rescaled first and then resized, each by itself.
+
+    images     those that are in memory already, in place of the folder's
     """
 
-    def __init__(self, config: DataConfig, device: torch.device, root: Path | None) -> None:
+    def __init__(
+        self,
+        config: DataConfig,
+        device: torch.device,
+        root: Path | None,
+        images: ImageFolder | None = None,
+    ) -> None:
         own = config.own
         # Where nothing may be skipped, the checksum says that the files are those that were checked.
-        images = open_folder(config, decode=config.skip_corrupt)
+        images = open_folder(config, decode=config.skip_corrupt) if images is None else images
         self.config, self.device, self.reduce, self.classes = config, device, own.reduce, images.classes
         # Beyond so many pixels nothing is seen, unless objects may lie there.
         four = math.ceil(FIELD * own.object_size / own.reduce)
