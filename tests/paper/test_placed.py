@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 from helpers.made_up import keep, made_up, write
-from torch import nn
 
+from scalechannels.compare.cost import multiplications
 from scalechannels.data.anywhere import anywhere
 from scalechannels.data.sizes import CIFAR_SIZES
 from scalechannels.data.strokes import strokes
@@ -38,26 +38,11 @@ def run_of(label: str, train: str, id: str = MOVED) -> RunConfig:
     return config
 
 
-def multiplications(network: nn.Module) -> int:
-    """Of one image of 64 x 64, in convolutions and dense layers."""
-    total = 0
-
-    def count(module: nn.Module, _: object, output: torch.Tensor) -> None:
-        nonlocal total
-        total += output.numel() * module.weight[0].numel()  # type: ignore[operator,index]
-
-    for module in network.modules():
-        if isinstance(module, nn.Conv2d | nn.Linear):
-            module.register_forward_hook(count)
-    with torch.no_grad():
-        network.eval()(torch.zeros(1, 1, 64, 64))
-    return total
-
-
 def test_networks_cost_the_same_but_for_swmax(one_thread: None) -> None:
     panel = experiment(MOVED).panels[0]
     costs = {
-        curve.label: multiplications(build_network(curve.configs[0].resolve())) for curve in panel.curves
+        curve.label: multiplications(build_network(curve.configs[0].resolve()), torch.zeros(1, 1, 64, 64))
+        for curve in panel.curves
     }
     swmax, wanted = costs.pop("SWMax"), costs["Everywhere, max"]
     assert all(abs(cost / wanted - 1) < 0.11 for cost in costs.values())
