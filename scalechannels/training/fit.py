@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
-from scalechannels.data.folder import ImageFolder
 from scalechannels.training.build import build_network, require_network
 from scalechannels.training.config import ResolvedRun, RunConfig
 from scalechannels.training.datasets import EvaluationSplit, Size
@@ -21,6 +21,9 @@ from scalechannels.training.inputs import trains_alone
 from scalechannels.training.progress import tensorboard_writer
 from scalechannels.training.runs import Run
 from scalechannels.training.stacking import can_stack
+
+if TYPE_CHECKING:
+    from scalechannels.data.folder import ImageFolder
 
 
 def fit(

@@ -7,13 +7,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from scalechannels.backbones.paper import ConvBackbone
-from scalechannels.data.folder import ImageFolder
 from scalechannels.data.image_set import ImageSet
 from scalechannels.training import stacking
 from scalechannels.training.build import build_network, tested_network
@@ -24,6 +23,9 @@ from scalechannels.training.inputs import Alone, Inputs, trains_alone
 from scalechannels.training.progress import Progress, log_entry
 from scalechannels.training.runs import Checkpoint, Run, environment
 from scalechannels.training.trainer import Trainer, balancing, mix, shuffled
+
+if TYPE_CHECKING:
+    from scalechannels.data.folder import ImageFolder
 
 
 @dataclass(frozen=True)

@@ -433,13 +433,13 @@ OF_A_PREDICTION = {  # see its own test
 
 
 def test_a_run_on_a_cpu_visits_few_of_our_files(tmp_path) -> None:
-    """24 beside those of a prediction; what a plain run has no use for stays unread."""
+    """25 beside those of a prediction; what a plain run has no use for stays unread."""
     done = subprocess.run(
         [sys.executable, "-c", WALK, str(tmp_path)], capture_output=True, text=True, env=ENVIRONMENT
     )
     visited = done.stdout.splitlines()[-1].split() if done.stdout else []
     assert "scalechannels.training.inputs" in visited, done.stderr
     own = {name.removeprefix("scalechannels.") for name in visited} - OF_A_PREDICTION
-    assert len(own) <= 24, sorted(own)
+    assert len(own) <= 25, sorted(own)
     for room in ("augment", "stacking.stacked", "streaming", "own_images", "sweep", "retest"):
         assert not any(name.startswith(f"scalechannels.training.{room}") for name in visited), room

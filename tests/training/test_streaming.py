@@ -29,11 +29,11 @@ def test_images_that_do_not_fit_on_the_device_are_streamed(tmp_path, monkeypatch
     places = []
     original = group.open_data
 
-    def full(data, place, root):
+    def full(data, place, *others):
         places.append(str(place))
         if len(places) == 1:
             raise torch.OutOfMemoryError("full")
-        return original(data, place, root)
+        return original(data, place, *others)
 
     monkeypatch.setattr(group, "open_data", full)
     used = []

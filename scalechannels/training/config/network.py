@@ -150,8 +150,10 @@ class NetworkConfig:
         if self.file is None:
             object.__setattr__(self, "file", file)
         for option in OF_OUR_NETWORKS:
-            default = NetworkConfig.__dataclass_fields__[option].default
-            given = getattr(self, option) not in (None, default, 0.0)  # a resolved run has no dropout: 0
+            known = NetworkConfig.__dataclass_fields__[option]
+            # What a resolved run has where nothing was said: 0 is its dropout.
+            neutral = (None, known.default, known.metadata.get("unnamed"), 0.0)
+            given = getattr(self, option) not in neutral
             refuse(given, f"network.{option} is for the networks of this library, not for {name}")
 
     @property
