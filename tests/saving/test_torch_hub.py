@@ -14,7 +14,18 @@ from scalechannels.saving.saved_network import shipped_names
 
 ROOT = Path(__file__).parents[2]
 NAMES = [name.replace("-", "_") for name in shipped_names()]
-WITHOUT = "cyclopts rich PIL h5py matplotlib jinja2 platformdirs sklearn onnx scipy".split()
+WITHOUT = [
+    "cyclopts",
+    "rich",
+    "PIL",
+    "h5py",
+    "matplotlib",
+    "jinja2",
+    "platformdirs",
+    "sklearn",
+    "onnx",
+    "scipy",
+]
 """Packages that hubconf.py does not name, and that are no dependencies of what it names."""
 
 
