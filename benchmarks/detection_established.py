@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.bare_machine import stand_in
+from scalechannels.files import json_lines
 
 ROWS = {"fcos": False, "fcos, jitter": True}
 """The rows of the table, and whether each has jitter."""
@@ -96,7 +97,7 @@ def run(chosen: argparse.Namespace, clock: Clock) -> None:
     """Train each row with each seed, and look into the scenes that the file does not have yet."""
     import torch
 
-    from benchmarks.detection_scenes import BACKGROUNDS, CANVASES, look, read, training_told
+    from benchmarks.detection_scenes import BACKGROUNDS, CANVASES, look, training_told
     from benchmarks.established_training import method, train
     from scalechannels.detection.training import digits_of_one_size
 
@@ -106,7 +107,7 @@ def run(chosen: argparse.Namespace, clock: Clock) -> None:
         for row in chosen.rows:
             lines = [
                 line
-                for line in read(chosen.out)
+                for line in json_lines(chosen.out)
                 if (line["row"], line["seed"], line["split"]) == (row, seed, chosen.split)
             ]
             if len(lines) >= len(BACKGROUNDS) * chosen.scenes:

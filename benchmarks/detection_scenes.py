@@ -9,7 +9,6 @@ how it was trained, and `found`, a list of [x0, y0, x1, y1, class, score] in pix
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -28,6 +27,7 @@ from scalechannels.data.pictures import read_image
 from scalechannels.data.scenes import Scene, scene
 from scalechannels.data.sources import load_mnist
 from scalechannels.detection.photographs import stretched
+from scalechannels.files import append_line, json_lines
 from scalechannels.training.runs import environment
 
 SIDE, SIZES = 1024, (0.5, 4.0)
@@ -110,7 +110,7 @@ def look(
     methods   by their rows; they take turns on each scene, so that noise of the machine hits all alike
     about     how the network was trained, by the same rows
     """
-    known = {key(line) for line in read(out)}
+    known = {key(line) for line in json_lines(out)}
     for background in (*BACKGROUNDS, *([PICTURED] if photographs else [])):
         for number, one in made(split, background, count, None, photographs):
             for row, method in methods.items():
@@ -124,20 +124,13 @@ def look(
                     [*(round(edge, 1) for edge in box), int(label), round(score, 4)]
                     for *box, label, score in sorted(found, key=lambda one: -one[5])[:MOST]
                 ]
-                with out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(line, separators=(",", ":")) + "\n")
+                append_line(out, line)
 
 
 def training_told(steps: int, seen: dict[str, int], start: float, device: torch.device) -> dict[str, Any]:
     """How a network was trained: its budget, its time, and where."""
     where = {name: environment(device)[name] for name in ("device", "commit", "torch")}
     return {"steps": steps, **seen, "seconds": round(time.perf_counter() - start), **where}
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    return (
-        [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-    )
 
 
 def key(line: dict[str, Any]) -> tuple[Any, ...]:

@@ -18,10 +18,10 @@ from typing import Any
 
 import torch
 
-from benchmarks.detection_scenes import BACKGROUNDS, PICTURED, made, read
+from benchmarks.detection_scenes import BACKGROUNDS, PICTURED, made
 from scalechannels.detection.average_precision import Ranked, right
 from scalechannels.detection.coco_precision import coco_precision as coco_average
-from scalechannels.files import json_text
+from scalechannels.files import json_lines, json_text
 
 DRAWS = 1000
 Scenes = dict[int, dict[str, Any]]
@@ -79,7 +79,7 @@ def interval(seeds: list[dict[int, tuple[int, int, int]]]) -> dict[str, Any]:
 
 
 def table(path: Path, split: str) -> dict[str, Any]:
-    lines = [line for line in read(path) if line["split"] == split]
+    lines = [line for line in json_lines(path) if line["split"] == split]
     rows: dict[str, dict[str, dict[int, Scenes]]] = defaultdict(lambda: defaultdict(dict))
     about: dict[str, Any] = {}
     for line in lines:

@@ -16,7 +16,6 @@ four and tests on Twemoji. Each finished run is one line of JSON; what is there 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -35,6 +34,7 @@ from scalechannels.backbones.efficientnet_lite import EfficientNetLite0
 from scalechannels.backbones.sized import sized_backbone
 from scalechannels.data.emoji import IMAGE, SIDE, SIZES, VIEWS, Emoji, designs_of, placed
 from scalechannels.data.rescale import rescale
+from scalechannels.files import append_line, json_lines
 from scalechannels.pooling import POOLS
 
 GRID = ScaleGrid(0.25, 8, ratio=2**0.5)
@@ -195,8 +195,7 @@ def main() -> None:
     given = parser.parse_args()
     recipe = Recipe(given.classes, given.epochs, given.batch)
     emoji = Emoji(given.root, classes=given.classes, device=given.device)
-    lines = given.out.read_text("utf-8").splitlines() if given.out.exists() else []
-    finished = [json.loads(line)["run"] for line in lines]
+    finished = [line["run"] for line in json_lines(given.out)]
     for seed in given.seeds:
         for name in given.rows:
             run = {"row": name, "seed": seed, "split": given.split, **asdict(recipe)}
@@ -214,8 +213,7 @@ def main() -> None:
                 "seconds": [round(trained - started, 1), round(time.perf_counter() - trained, 1)],
                 "environment": environment(emoji.device),
             }
-            with given.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(found) + "\n")
+            append_line(given.out, found)
             shown = "  ".join(
                 f"{size}: {sum(of.values()) / len(of):.1f}" for size, of in found["accuracy"].items()
             )

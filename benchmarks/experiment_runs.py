@@ -13,7 +13,6 @@ goes on where the last one stopped. Runs of one shape are trained together on a 
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.bare_machine import stand_in
+from scalechannels.files import append_line, json_lines
 
 RESULTS = Path(__file__).parent.parent / "results"
 
@@ -44,26 +44,12 @@ class Line:
         accuracies = [entry["accuracy"] for entry in result["evaluation"]["sizes"]]
         print(f"  {result['name']}: {sum(accuracies) / len(accuracies):.2f} % over all sizes", flush=True)
         if self.output is not None:
-            with self.output.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(result) + "\n")
+            append_line(self.output, result)
 
 
 def written(output: Path | None) -> dict[str, dict[str, Any]]:
-    """The results of a file by name; a line that a kill cut off is left out."""
-    found = {}
-    for line in output.read_text("utf-8").splitlines() if output is not None and output.exists() else ():
-        try:
-            result = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        found[result["name"]] = result
-    return found
-
-
-def begin_line(output: Path) -> None:
-    """A line that a kill cut off is ended, so that the next one is whole."""
-    if output.exists() and (content := output.read_bytes()) and not content.endswith(b"\n"):
-        output.write_bytes(content + b"\n")
+    """The results of a file by name."""
+    return {result["name"]: result for result in (json_lines(output) if output else ())}
 
 
 def train(chosen: argparse.Namespace) -> None:
@@ -79,8 +65,6 @@ def train(chosen: argparse.Namespace) -> None:
     parts.sort(key=lambda part: min(run.training.seed for run in part))
     if chosen.trial:
         parts = [[run] for run in trials(runs)]
-    else:
-        begin_line(chosen.output)
     started = time.perf_counter()
     for number, part in enumerate(parts, 1):
         if time.perf_counter() - started > 60 * chosen.minutes:

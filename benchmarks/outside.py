@@ -18,7 +18,6 @@ Each run adds one line for each test. A run that the file has already is left ou
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from scalechannels.data.pictures import BACKGROUND
 from scalechannels.data.rescale import Continuation, rescale
 from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.data.sources import load_cifar10
+from scalechannels.files import append_line, json_lines
 from scalechannels.plain import PlainNetwork
 from scalechannels.saving.saved_network import SavedNetwork
 from scalechannels.training.config import DataConfig, ResolvedRun
@@ -127,8 +127,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=10_000)
     given = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    lines = given.out.read_text(encoding="utf-8").splitlines() if given.out.exists() else []
-    known = {json.loads(line)["name"] for line in lines}
+    known = {line["name"] for line in json_lines(given.out)}
     kinds: dict[str, list[Path]] = {}
     for folder in given.runs:
         config = ResolvedRun.from_toml(folder / "config.toml")
@@ -136,8 +135,7 @@ def main() -> None:
             kinds.setdefault(config.data.name, []).append(folder)
     for folders in kinds.values():
         for line in measure(folders, given.images, device):
-            with open(given.out, "a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+            append_line(given.out, line)
             means = [entry["accuracy"] for entry in line["evaluation"]["sizes"]]
             print(f"{line['name']} {line['test']}: {' '.join(f'{mean:.1f}' for mean in means)}", flush=True)
 

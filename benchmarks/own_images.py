@@ -13,11 +13,8 @@ another; what is there is not done again, so the command resumes. DATA is as `ow
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import statistics
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -28,8 +25,10 @@ from typing import Any
 
 import torch
 
-from benchmarks.measure import environment, usable_device
+from benchmarks.cases import Case, case_options, measure_cases
+from benchmarks.measure import environment
 from benchmarks.own_image_folders import chosen, crops, fashion, frames, write
+from scalechannels.files import json_lines
 from scalechannels.report.candidates import AUGMENTED, CENTRE, EVERYWHERE, RESIZED, candidates, with_epochs
 from scalechannels.report.conditions import Condition, picture
 from scalechannels.report.trial import answered
@@ -119,10 +118,6 @@ def measured(case: dict[str, Any], folder: Path, out: Path, device: str, steps: 
     }
 
 
-def known() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
-
-
 def table(results: list[dict[str, Any]]) -> str:
     """A row for each number of images and kind: the mean over all tests and seeds, and the seeds' scatter."""
     cells: dict[tuple[int, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -142,28 +137,23 @@ def table(results: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--root", type=Path, default=Path("data"))
-    parser.add_argument("--device", type=usable_device, default="cpu")
+    parser = case_options(__doc__, Path("data"))
     parser.add_argument("--steps", type=int, default=400)
-    parser.add_argument("--minutes", type=float, default=25)
-    parser.add_argument("--table", action="store_true", help="only print the table of what is there")
     given = parser.parse_args()
-    keys = ("images", "seed", "kind", "method")
-    done = {tuple(one[key] for key in keys) for one in known()}
-    until = time.monotonic() + 60 * given.minutes
-    for case in () if given.table else cases():
-        if tuple(case[key] for key in keys) in done:
-            continue
-        if time.monotonic() > until:
-            break
-        with tempfile.TemporaryDirectory() as scratch:
-            folder = make_folder(Path(scratch) / "images", case, given.root)
-            result = measured(case, folder, Path(scratch) / "runs", given.device, given.steps)
-        with RESULTS.open("a") as file:
-            file.write(json.dumps(result) + "\n")
-        print(*case.values(), result["accuracy"], f"{result['seconds']:.0f} s", flush=True)
-    print(table(known()))
+
+    def one_case(case: Case, scratch: Path) -> dict[str, Any]:
+        folder = make_folder(scratch / "images", case, given.root)
+        return measured(case, folder, scratch / "runs", given.device, given.steps)
+
+    if not given.table:
+        measure_cases(
+            cases(),
+            RESULTS,
+            given.minutes,
+            one_case,
+            lambda one: (one["accuracy"], f"{one['seconds']:.0f} s"),
+        )
+    print(table(json_lines(RESULTS)))
 
 
 if __name__ == "__main__":

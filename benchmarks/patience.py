@@ -11,12 +11,8 @@ Results are appended to benchmarks/results/patience.jsonl; what is there is not 
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import statistics
-import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,9 +21,11 @@ from typing import Any
 
 import torch
 
-from benchmarks.measure import environment, usable_device
+from benchmarks.cases import Case, case_options, measure_cases
+from benchmarks.measure import environment
 from benchmarks.own_image_folders import CLOTHES, write
 from scalechannels.data.sources import load_fashion
+from scalechannels.files import json_lines
 from scalechannels.report.candidates import CENTRE, RESIZED, candidates, with_epochs
 from scalechannels.report.conditions import Condition, picture
 from scalechannels.report.trial import answered
@@ -96,10 +94,6 @@ def measured(case: dict[str, Any], folder: Path, out: Path, device: str) -> dict
     }
 
 
-def known() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
-
-
 def table(results: list[dict[str, Any]]) -> str:
     """The mean accuracy over sizes and seeds with the seeds' scatter, and how many epochs a run had."""
     cells: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
@@ -118,26 +112,22 @@ def table(results: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--root", type=Path)
-    parser.add_argument("--device", type=usable_device, default="cpu")
-    parser.add_argument("--minutes", type=float, default=25)
-    parser.add_argument("--table", action="store_true", help="only print the table of what is there")
+    parser = case_options(__doc__)
     given = parser.parse_args()
-    done = {tuple(one[key] for key in KEYS) for one in known()}
-    until = time.monotonic() + 60 * given.minutes
-    for case in () if given.table else cases():
-        if tuple(case.values()) in done:
-            continue
-        if time.monotonic() > until:
-            break
-        with tempfile.TemporaryDirectory() as scratch:
-            folder = make_folder(Path(scratch) / "images", case["seed"], given.root)
-            result = measured(case, folder, Path(scratch) / "runs", given.device)
-        with RESULTS.open("a") as file:
-            file.write(json.dumps(result) + "\n")
-        print(*case.values(), result["accuracy"], result["epochs"], result["kept"], flush=True)
-    print(table(known()))
+
+    def one_case(case: Case, scratch: Path) -> dict[str, Any]:
+        folder = make_folder(scratch / "images", case["seed"], given.root)
+        return measured(case, folder, scratch / "runs", given.device)
+
+    if not given.table:
+        measure_cases(
+            cases(),
+            RESULTS,
+            given.minutes,
+            one_case,
+            lambda one: (one["accuracy"], one["epochs"], one["kept"]),
+        )
+    print(table(json_lines(RESULTS)))
 
 
 if __name__ == "__main__":

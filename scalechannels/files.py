@@ -71,6 +71,47 @@ def write_text(path: Path | str, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def json_lines(path: Path | str) -> list[Any]:
+    """The values of a file that holds one on each line; none where there is no such file.
+
+    Law: what `append_line` wrote is read. A last line that a kill cut short is left out; any other line that
+    is damaged is an error that names it.
+    """
+    path, found = Path(path), []
+    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else ()
+    for number, line in enumerate(lines, 1):
+        try:
+            found.append(json.loads(line))
+        except ValueError as error:
+            if not line.endswith(b"\n"):
+                break
+            raise ValueError(f"line {number} of {path} is no JSON ({error}): repair or remove it") from None
+    return found
+
+
+def append_line(path: Path | str, value: Any) -> None:
+    """Adds a value to a file of `json_lines`; it is on the disk before this returns.
+
+    A last line that was cut short is removed: nobody could read it, nor what would be joined to it.
+    """
+    path = Path(path)
+    make_folder(path.parent)
+    with path.open("a+b") as file:
+        file.seek(0)
+        before = file.read()
+        if before and not before.endswith(b"\n"):
+            last = before.rpartition(b"\n")[2]
+            try:
+                json.loads(last)
+            except ValueError:
+                file.truncate(len(before) - len(last))
+            else:
+                file.write(b"\n")
+        file.write(json.dumps(value, ensure_ascii=False).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def write_tensors(temporary: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
     """Writes a safetensors file to a path of `atomic_path`.
 

@@ -10,8 +10,10 @@ import torch
 from safetensors.torch import load_file
 
 from scalechannels.files import (
+    append_line,
     atomic_path,
     cache_root,
+    json_lines,
     json_text,
     locked,
     require_writable,
@@ -231,3 +233,36 @@ def test_json_has_a_line_for_each_innermost_object() -> None:
     ]
     assert json.loads(text) == json.loads(json.dumps(value))
     assert json_text({"a": 1}) == '{"a": 1}'
+
+
+def test_lines_are_read_as_they_were_added(tmp_path: Path) -> None:
+    path, values = tmp_path / "new" / "lines.jsonl", [{"a": 1}, {"name": "σ"}, [1, 2]]
+    assert json_lines(path) == []
+    for value in values:
+        append_line(path, value)
+    assert json_lines(path) == values
+    assert path.read_text(encoding="utf-8") == '{"a": 1}\n{"name": "σ"}\n[1, 2]\n'
+
+
+@pytest.mark.parametrize("cut", [b'{"b": "', '{"b": "σ'.encode()[:-1]])
+def test_a_line_that_was_cut_short_is_left_out_and_replaced(tmp_path: Path, cut: bytes) -> None:
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes(b'{"a": 1}\n' + cut)
+    assert json_lines(path) == [{"a": 1}]
+    append_line(path, {"c": 2})
+    assert json_lines(path) == [{"a": 1}, {"c": 2}]
+
+
+def test_a_last_line_without_its_end_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    path.write_text('{"a": 1}')
+    assert json_lines(path) == [{"a": 1}]
+    append_line(path, {"c": 2})
+    assert json_lines(path) == [{"a": 1}, {"c": 2}]
+
+
+def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    path.write_text('{"a": 1}\n{"b":\n{"c": 2}\n')
+    with pytest.raises(ValueError, match=r"line 2 of .*lines.jsonl is no JSON"):
+        json_lines(path)

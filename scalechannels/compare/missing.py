@@ -6,8 +6,6 @@ What is interrupted resumes: finished runs are not trained again, the others con
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +14,7 @@ from statistics import fmean
 from typing import Any
 
 from scalechannels.compare.protocols import Method, Protocol, Tuning
+from scalechannels.files import append_line, json_lines
 from scalechannels.paper.results import RUNS, Results
 from scalechannels.training.config import RunConfig
 
@@ -148,29 +147,12 @@ def tune(
                         "mean": round(fmean(by_size.values()), 3),
                         "sizes": {f"{size:g}": round(value, 3) for size, value in by_size.items()},
                     }
-                    append(path, json.dumps(kept[name], ensure_ascii=False))
+                    append_line(path, kept[name])
                     say(f"{protocol.id}: {method.id} at rate {run.training.rate:g}: {kept[name]['mean']} %")
                 found.append(kept[name])
     return found
 
 
 def read_tries(results: Path) -> dict[str, dict[str, Any]]:
-    """By the name of the run; a last line that was cut short by a kill is left out."""
-    path, found = results / TRIES, {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        try:
-            one = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        found[one["run"]] = one
-    return found
-
-
-def append(path: Path, line: str) -> None:
-    """A line more, on the disk before this returns; after a line that was cut short, on a line of its own."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    whole = not path.exists() or not path.stat().st_size or path.read_bytes().endswith(b"\n")
-    with path.open("a", encoding="utf-8") as file:
-        file.write(("" if whole else "\n") + line + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    """By the name of the run."""
+    return {one["run"]: one for one in json_lines(results / TRIES)}

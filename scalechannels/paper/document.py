@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from scalechannels.data.sizes import RANGES, accuracies, mean_inside
+from scalechannels.files import json_lines
 from scalechannels.paper.claims.verdicts import failed, verdicts
 from scalechannels.paper.comparisons import Comparison, comparisons
 from scalechannels.paper.experiments import EXPERIMENTS, Experiment, experiment
@@ -110,8 +111,7 @@ def earlier(results: Results) -> list[list[str]]:
     """Networks that were tested before, as they were then and as table 1 has them: means over seeds."""
     path = results.folder.parent / "earlier.jsonl"
     known: dict[tuple[str, str, int], list[dict[float, float]]] = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        run = json.loads(line)
+    for run in json_lines(path):
         config = RunConfig.from_dict(run["config"])
         train = "tr" + "".join(f"{size:g}" for size in config.data.sizes)
         key = config.network.name, train, len(scales_of(config))
@@ -131,9 +131,8 @@ def evidence(results: Results) -> str:
     used: dict[str, Counter[str]] = {}
     for path in sorted(results.folder.parent.rglob("*.json*")):
         if path.parent.name != PICTURES:
-            lines = path.read_text(encoding="utf-8").splitlines() if path.suffix == ".jsonl" else None
-            for text in lines or [path.read_text(encoding="utf-8")]:
-                run = json.loads(text)
+            lines = json_lines(path) if path.suffix == ".jsonl" else [json.loads(path.read_text("utf-8"))]
+            for run in lines:
                 if run.get("test", "wide") != "wide":
                     continue  # outside the range, a run was tested in several ways
                 used.setdefault(run["evaluation"]["split"], Counter())[run["config"]["data"]["name"]] += 1

@@ -12,7 +12,6 @@ were trained again for them, so at the sizes of table 1 they differ from those o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scalechannels.files import json_lines
 from scalechannels.paper.comparisons import Comparison, corrected, row_runs
 from scalechannels.paper.experiments import Experiment, experiment
 from scalechannels.paper.factorial import Row
@@ -131,10 +131,8 @@ Tested = dict[str, dict[float, np.ndarray]]
 @lru_cache(maxsize=4)
 def _tested(results: Path) -> dict[str, Tested]:
     """Every run of the file by its name."""
-    path = results / FILE
     by_name: dict[str, Tested] = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        one = json.loads(line)
+    for one in json_lines(results / FILE):
         by_name.setdefault(one["name"], {})[one["test"]] = {
             entry["size"]: ~unpack_errors(entry["errors"], entry["images"])
             for entry in one["evaluation"]["sizes"]

@@ -12,6 +12,7 @@ import torch
 from benchmarks import detection_scenes, detection_table
 from benchmarks.one_scale import told_by_place
 from scalechannels.detection.window_pool import Looks, Objects
+from scalechannels.files import json_lines
 
 BOXES = [[10.0, 10.0, 37.0, 37.0], [60.0, 60.0, 87.0, 87.0], [100.0, 10.0, 127.0, 37.0]]
 
@@ -72,7 +73,7 @@ def test_scenes_that_the_file_has_are_not_looked_at_again(tmp_path: Path, monkey
     for _ in range(2):
         detection_scenes.look({"r": method}, {"r": {"steps": 3}}, "test", 1, out, seed=0)
     assert len(asked) == 2  # plain and noisy, once
-    assert [line["found"] for line in detection_scenes.read(out)] == [[[0.0, 1, 2, 3, 5, 0.1235]]] * 2
+    assert [line["found"] for line in json_lines(out)] == [[[0.0, 1, 2, 3, 5, 0.1235]]] * 2
 
 
 def test_windows_of_one_scale_are_told_of_objects_of_any_size() -> None:
