@@ -74,7 +74,7 @@ def stacked(X: np.ndarray) -> list[np.ndarray]:
     if X.ndim == 3 and X.shape[2] in (COLOURS, COLOURS + 1):
         raise ValueError(
             f"X of shape {X.shape} is ambiguous: grey images of {X.shape[2]} pixels across, or one colour "
-            "image? Give one image as X[None]; objects need {SMALLEST_OBJECT} pixels or more"
+            f"image? Give one image as X[None]; objects need {SMALLEST_OBJECT} pixels or more"
         )
     if X.ndim not in (3, 4):
         raise ValueError(f"X must be {LISTED}; got the shape {X.shape}")
