@@ -48,7 +48,9 @@ from benchmarks.detection_scenes import (
 )
 from scalechannels import MaxOverScales, ScaleChannelNetwork, ScaleGrid
 from scalechannels.data.scenes import Scene
-from scalechannels.detection.detector import Detection, Detector, Peaks
+from scalechannels.detection.detector import Detector
+from scalechannels.detection.found import Detection
+from scalechannels.detection.peaks import Peaks
 from scalechannels.detection.training import CLASSES, EACH, GRID, digits_of_one_size, save, train
 
 OCTAVES = ScaleGrid(0.5, 4, ratio=2.0)

@@ -29,7 +29,7 @@ from scalechannels import Detector, ScaleChannelNetwork
 from scalechannels.data.pictures import as_digits, as_picture, as_shown, read_image
 from scalechannels.data.printed import Printed
 from scalechannels.detection.average_precision import Ranked, right
-from scalechannels.detection.detector import Detection
+from scalechannels.detection.found import Detection
 from scalechannels.detection.measuring import ranked
 from scalechannels.files import json_text, write_text
 from scalechannels.training.runs import environment

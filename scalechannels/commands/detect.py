@@ -183,7 +183,7 @@ def found_in(
     from scalechannels.data.frames import reduced
     from scalechannels.data.image_files import written
     from scalechannels.data.pictures import as_taken, read_image
-    from scalechannels.detection.detector import enlarged
+    from scalechannels.detection.found import enlarged
     from scalechannels.detection.overlay import draw
     from scalechannels.files import atomic_path
     from scalechannels.network import NotFiniteError

@@ -17,7 +17,8 @@ from scalechannels.data.pictures import Values, as_digits, as_shown, as_taken, i
 from scalechannels.data.scenes import Background, scene
 from scalechannels.data.strokes import CLASSES
 from scalechannels.demo.digit import read_picture
-from scalechannels.detection.detector import Detection, Detector
+from scalechannels.detection.detector import Detector
+from scalechannels.detection.found import Detection
 from scalechannels.detection.overlay import FOUND, OF_CLASSES
 from scalechannels.saving.saved_network import SavedNetwork
 

@@ -27,48 +27,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from scalechannels.backbones.inference import Backbone, evaluating, for_inference, in_pieces
+from scalechannels.backbones.inference import Backbone
 from scalechannels.dense import DenseNetwork
 from scalechannels.detection.boxes import suppress
-from scalechannels.detection.interest_points import InterestPoints, interest_points
+from scalechannels.detection.following import Follower
+from scalechannels.detection.found import Detection
 from scalechannels.detection.peaks import Peaks, peaks_of_channel, together
 from scalechannels.network import ScaleChannelNetwork, require_finite
 from scalechannels.saving.usage import BOX_OUTPUTS, used
 
-BLOB = 5 / 28
-"""σ of the blob that a digit makes, over the side of its box."""
-NEAR = 0.75
-"""Octaves between the scale that a blob suggests and the channels that look at it."""
-ROUNDS = 3
-"""How often a window may move towards its object."""
 MOST = 10_000
 """Peaks that are told apart: their boxes are compared with one another, which takes seconds then. Also points
 of interest that are looked at."""
-HOPELESS = -8.0
-"""Log-odds below which a point of interest is not followed."""
-
-
 TILE = 2048
 """Pixels along a tile of the image: the more, the less is looked at twice, and the more is held in memory."""
 SAVED: Any = object()
 """Stands for what the network was saved with."""
-
-
-@dataclass(frozen=True)
-class Detection:
-    """One object."""
-
-    box: tuple[float, float, float, float]
-    """x0, y0, x1, y1 in pixel-centre coordinates."""
-    label: int
-    probability: float
-    """Of an object of this class."""
-    scale: float
-    """The object's size: the longer side of its box over that of an object which fits channel 1."""
-    at_edge: bool
-    """Whether the deciding channel is the first or last of the grid: the object may be smaller or larger."""
-    object_probability: float
-    """Of an object of any class. The class itself, given an object, has probability / object_probability."""
 
 
 @dataclass(frozen=True)
@@ -229,31 +203,8 @@ class Detector:
         than `MOST` blobs the strongest, with a warning.
         """
         self.dense.require_image(image)
-        grid, n = self.network.grid, self.network.foveate.window
-        margin = 2**NEAR
-        points = interest_points(
-            image.mean(0, keepdim=True),
-            smallest=BLOB * n * grid.minimum / margin,
-            largest=BLOB * n * grid.maximum * margin,
-            threshold=threshold,
-        )
-        count = len(points.sigmas)
-        if count == 0:
-            return []
-        if count > MOST:
-            warnings.warn(
-                f"the image has {count:,} points of interest; only the strongest {MOST:,} are looked at: "
-                "look everywhere, or give a larger threshold of strength",
-                stacklevel=2,
-            )
-            points = InterestPoints(*(part[:MOST] for part in points))
-        octaves = torch.tensor(grid.factors, device=points.sigmas.device).to(points.sigmas).log2()  # (S,)
-        near = ((points.sigmas / (BLOB * n)).log2()[:, None] - octaves).abs() <= NEAR  # (N, S)
-        point, channel = near.nonzero().unbind(1)
-        centres = points.centres[point]
-        logits = self._look(image, centres, channel)
-        peaks = Peaks(centres, octaves.exp2()[channel], channel, logits, centres)
-        return self._detections(self._climb(image, self._best_of_each(peaks, point)), image.shape)
+        peaks = Follower(self.dense, self.odds_of, image).peaks(threshold, self._least, MOST)
+        return [] if peaks is None else self._detections(peaks, image.shape)
 
     def _best(self, peaks: Peaks) -> Peaks:
         """The best `MOST` of the peaks."""
@@ -289,54 +240,6 @@ class Detector:
             at = peaks.centres[:, axis]
             inside &= (at >= (first if first > 0 else -math.inf)) & (at < (last if last < size else math.inf))
         return peaks.at(inside)
-
-    def _look(self, image: Tensor, centres: Tensor, channels: Tensor) -> Tensor:
-        """The logits (N, K) of windows of given channels, by the foveated network's own sampling."""
-        network, n, said = self.network, self.network.foveate.window, []
-        with evaluating(network):
-            backbone = for_inference(network.backbone)
-            kind = next(network.parameters(), image).dtype  # half precision is the network's own
-            for channel in channels.unique().tolist():
-                own = slice(channel, channel + 1)
-
-                def piece(at: Tensor, _: Tensor | None, own: slice = own) -> Tensor:
-                    images = image.expand(len(at), -1, -1, -1)
-                    windows = network.foveate.sampled(images, (n, n), own, at)[:, 0]
-                    return backbone(windows.to(kind)).to(windows.dtype)
-
-                said.append(in_pieces(piece, centres[channels == channel], None, image.shape[0] * n * n))
-        logits = torch.cat(said)[channels.argsort(stable=True).argsort()]  # in the order of the windows again
-        require_finite(logits)
-        return logits
-
-    def _climb(self, image: Tensor, peaks: Peaks) -> Peaks:
-        """Windows moved to better neighbours, half a lattice step or one channel away, while it helps."""
-        device = peaks.sigmas.device
-        steps = [(r, c, 0) for r in (-1, 0, 1) for c in (-1, 0, 1)] + [(0, 0, -1), (0, 0, 1)]
-        moves = torch.tensor(steps, device=device)  # (11, 3)
-        grid = torch.tensor(self.network.grid.factors, dtype=peaks.sigmas.dtype, device=device)
-        peaks = peaks.at(self.odds_of(peaks.logits) > HOPELESS)
-        for _ in range(ROUNDS):
-            if len(peaks.sigmas) == 0:
-                break
-            own = torch.arange(len(peaks.sigmas), device=device).repeat_interleave(len(moves))
-            move = moves.repeat(len(peaks.sigmas), 1)
-            channels = (peaks.channels[own] + move[:, 2]).clamp(0, len(grid) - 1)
-            sigmas = grid[channels]
-            centres = peaks.centres[own] + self.dense.stride / 2 * sigmas[:, None] * move[:, :2]
-            tried = Peaks(centres, sigmas, channels, self._look(image, centres, channels), centres)
-            before, peaks = peaks, self._best_of_each(tried, own)
-            if torch.equal(before.centres, peaks.centres) and torch.equal(before.channels, peaks.channels):
-                break
-        return peaks.at(self.odds_of(peaks.logits) > self._least)
-
-    def _best_of_each(self, peaks: Peaks, group: Tensor) -> Peaks:
-        """The best peak of every group; groups are numbered in ascending order."""
-        order = self.odds_of(peaks.logits).argsort(descending=True, stable=True)
-        order = order[group[order].argsort(stable=True)]  # by group, the best first
-        first = torch.ones_like(order, dtype=torch.bool)
-        first[1:] = group[order][1:] != group[order][:-1]
-        return peaks.at(order[first])
 
     @property
     def _least(self) -> float:
@@ -413,22 +316,6 @@ class Detector:
             ((middles - half).clamp_min(-0.5).minimum(ends), (middles + half).clamp_min(-0.5).minimum(ends)),
             1,
         )
-
-
-def enlarged(one: Detection, factor: int, seen: Sequence[int], shape: Sequence[int]) -> Detection:
-    """An object found in a reduced image (C, h, w), in pixels of the whole (C, H, W)."""
-    right, down = reduced_from(factor, seen, shape)
-    x0, y0, x1, y1 = (edge * factor for edge in one.box)
-    box = (x0 + right, y0 + down, x1 + right, y1 + down)
-    return replace(one, box=box, scale=one.scale * factor)
-
-
-def reduced_from(factor: int, seen: Sequence[int], shape: Sequence[int]) -> tuple[float, float]:
-    """Where the first pixel of a reduced image (C, h, w) lies in the whole (C, H, W): x and y."""
-    down, right = (
-        (whole - 1 - factor * (side - 1)) / 2 for side, whole in zip(seen[1:], shape[1:], strict=True)
-    )
-    return right, down
 
 
 def _class(given: int) -> int:

@@ -24,7 +24,7 @@ from scalechannels.data.decoding import MAX_PIXELS
 from scalechannels.data.frames import reduced
 from scalechannels.detection.average_precision import Ranked
 from scalechannels.detection.boxes import areas
-from scalechannels.detection.detector import reduced_from
+from scalechannels.detection.found import reduced_from
 from scalechannels.detection.learning import learn
 from scalechannels.detection.measuring import TAIL, Finder
 from scalechannels.detection.window_pool import Objects

@@ -20,7 +20,8 @@ from scalechannels.data.frames import reduced
 from scalechannels.detection.average_precision import Ranked, right
 from scalechannels.detection.boxes import intersections
 from scalechannels.detection.coco_precision import Precision, coco_precision
-from scalechannels.detection.detector import Detection, Detector, enlarged
+from scalechannels.detection.detector import Detector
+from scalechannels.detection.found import Detection, enlarged
 from scalechannels.saving.usage import used
 
 TAIL = 0.02

@@ -18,9 +18,11 @@ from scalechannels.data.pictures import squashed
 from scalechannels.data.printed import Printed
 from scalechannels.data.scenes import scene
 from scalechannels.detection import detector as detection
+from scalechannels.detection import following
 from scalechannels.detection.average_precision import Ranked, average_precision, right
 from scalechannels.detection.boxes import overlap, suppress
-from scalechannels.detection.detector import Detection, Detector, Rules
+from scalechannels.detection.detector import Detector, Rules
+from scalechannels.detection.found import Detection
 from scalechannels.detection.interest_points import interest_points
 from scalechannels.detection.textures import texture
 from scalechannels.saving.saved_network import SavedNetwork
@@ -128,7 +130,7 @@ def test_an_image_without_objects_gives_nothing(shape: tuple[int, int]) -> None:
 
 
 def test_points_of_interest_find_bright_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(detection, "BLOB", 2 / N)  # what this detector's objects are
+    monkeypatch.setattr(following, "BLOB", 2 / N)  # what this detector's objects are
     bright = [part for part in PARTS if part[1] > 0]
     found = blobs().at_interest_points(blob_image(*bright))
     assert len(found) == 2
@@ -143,7 +145,7 @@ def test_what_is_made_lies_where_the_image_lies(look: str, monkeypatch: pytest.M
     """As on a GPU: a tensor that is made without saying where would be on another device than the image."""
     image, detector = blob_image(PARTS[0], PARTS[2]), blobs()
     points = interest_points(image, smallest=1, largest=40, threshold=0.2)
-    monkeypatch.setattr(detection, "interest_points", lambda *_, **__: points)
+    monkeypatch.setattr(following, "interest_points", lambda *_, **__: points)
     find = detector if look == "everywhere" else detector.at_interest_points
     expected = find(image)
     with torch.device("meta"):

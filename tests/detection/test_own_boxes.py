@@ -20,8 +20,8 @@ from scalechannels.data.frames import reduced
 from scalechannels.data.pictures import as_picture
 from scalechannels.detection import learning, own_boxes
 from scalechannels.detection.boxes import overlap
-from scalechannels.detection.detector import Detection
 from scalechannels.detection.exported import OUTPUTS, decoded
+from scalechannels.detection.found import Detection
 from scalechannels.detection.own_boxes import PIXELS, Choices, Training, steps_for, unseen
 from scalechannels.detection.window_pool import Looks, Objects, looks, pooled, told, varied
 from scalechannels.report import boxes_measured

@@ -27,7 +27,11 @@ Quick = Callable[..., Any]
         (IMAGES, IMAGES[0], r"but fit had images and not flat rows: give one image as X\[None\]"),
         (IMAGES, IMAGES.reshape(16, -1), "but fit had images and not flat rows"),
         (IMAGES.reshape(16, -1), IMAGES[:, :8, :8].reshape(16, -1), "64 features, but .* expecting 256"),
-        (COLOUR, COLOUR[0], "is ambiguous: grey images of 3 pixels across, or one colour image.*objects need 8 pixels or more"),
+        (
+            COLOUR,
+            COLOUR[0],
+            "is ambiguous: grey images of 3 pixels across, .*objects need 8 pixels or more",
+        ),
         (COLOUR, COLOUR.transpose(0, 3, 1, 2), "colours come last"),
         (COLOUR, COLOUR[..., [0, 1, 2, 0]], "put what is transparent on a background"),
         (IMAGES, [*IMAGES[:3], FLOATS[3]], "image 3 of X has values of type float, but fit had uint8"),
