@@ -5,7 +5,7 @@
 
 Trained from scratch on the canvases of digits that our detector learns from, in as many steps on as many. In
 the row with jitter each canvas is enlarged or shrunk by a factor from 1/2 to 4 first, the range of the test:
-the usual scale augmentation, which our rows do without. Optimiser and rate of each row are chosen by short
+which our rows do without. Optimiser and rate of each row are chosen by short
 trainings on validation scenes. The same command goes on where the last one stopped.
 
 Needs torchvision, and a GPU to be done in minutes; of our own dependencies, PyTorch and NumPy suffice.

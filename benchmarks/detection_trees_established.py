@@ -4,7 +4,7 @@
 
 It learns from the same strip of one image, mirrored and turned, as `scalechannels train --against fcos` lets
 it learn (`scalechannels.detection.established`). With --jitter the squares that it sees are enlarged or
-shrunk by a factor from 1/2 to 2, the range of the test: the usual scale augmentation. Needs torchvision, and
+shrunk by a factor from 1/2 to 2, the range of the test. Needs torchvision, and
 a GPU to be done in minutes.
 """
 

@@ -25,6 +25,7 @@ from scalechannels.paper.outside import (
     outside_rows,
     untested,
 )
+from scalechannels.paper.paired import LEVEL
 from scalechannels.paper.published import RANKINGS
 from scalechannels.paper.recipes import scales_of
 from scalechannels.paper.results import PICTURES, Result, Results
@@ -88,15 +89,18 @@ def generated(results: Results) -> str:
     runs = [_line(results, one) for one in EXPERIMENTS]
     table = main_table(results)
     lower = [[title, f"{one.lower} of {one.cells}", signed(one.mean)] for title, one in below(table).items()]
-    further = [
-        [one.row.label, one.column, *main_cell(one.row, one.column), f"{one.p:.3f}"] for one in apart(table)
-    ]
+    far, by_chance = apart(table)
+    further = [[one.row.label, one.column, *main_cell(one.row, one.column), f"{one.p:.3f}"] for one in far]
     claims = [[c.statement, c.place, v.measured, v.state] for c, v in verdicts(results)]
     return render(
         "reproduce.md",
         experiments=markdown(["id", "what", "command", "runs", "cost"], runs),
         table1=main_text(table, "markdown"),
         apart=markdown(["row", "sizes", "ours", "paper", "difference", "p"], further),
+        far=len(far),
+        by_chance=round(by_chance),
+        surely=sum(one.p < LEVEL for one in far),
+        cells=sum(one.cells for one in below(table).values()),
         below=markdown(["network", "cells below the paper's", "mean difference"], lower),
         earlier=markdown(
             ["row", "sizes", "seeds before", "before", "seeds", "ours", "paper"], earlier(results)
@@ -147,6 +151,7 @@ def evidence(results: Results) -> str:
         lacking=Lacking(results),
         tests=used["test"],
         validations=used["validation"],
+        dirty=sum('-dirty"' in path.read_text(encoding="utf-8") for path in results.folder.glob("*.json")),
         claims=len(verdicts(results)),
         failed=len(failed(results)),
     ).strip()

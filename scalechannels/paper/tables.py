@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from scalechannels.data.sizes import RANGES, mean_inside
 from scalechannels.paper.experiments import Curve, Experiment, Panel, experiment
-from scalechannels.paper.paired import LEVEL, two_sided
+from scalechannels.paper.paired import two_sided
 from scalechannels.paper.published import RANKINGS, TABLE1
 from scalechannels.paper.recipes import NETWORKS, SINGLE, scales_of
 from scalechannels.paper.results import Results
@@ -104,37 +104,45 @@ def _rows(results: Results, panel: Panel, source: Source) -> list[TableRow]:
     return rows
 
 
+FAR = 2.0
+"""In standard errors of the difference: so far seeds explain a cell."""
+
+
 @dataclass(frozen=True)
 class Apart:
-    """A cell of table 1 that lies further from the paper than the scatter of seeds explains."""
+    """A cell of table 1 that lies further from the paper than its standard error explains."""
 
     row: TableRow
     column: str
     p: float
-    """How likely so large a difference is where there is none."""
+    """How likely so large a difference is where there is none; a standard error of few seeds is not sure."""
 
 
-def apart(rows: Iterable[TableRow], published_seeds: int = 3) -> list[Apart]:
-    """Those of table 1, at the level of 5 % for each cell by itself.
+def apart(rows: Iterable[TableRow], published_seeds: int = 3) -> tuple[list[Apart], float]:
+    """Those of table 1, and how many there would be by chance.
 
     The paper's values are means over three networks, whose scatter it does not give: taken to be ours.
     """
-    found = []
+    found, expected = [], 0.0
     for row in rows:
         for column, ours in row.ours.items() if row.paper and row.train != "mean" else ():
             difference = row.difference(column)
             if ours.std and difference is not None:
-                error = ours.std * math.sqrt(1 / ours.seeds + 1 / published_seeds)
-                p = two_sided(difference / error, ours.seeds - 1)
-                found += [Apart(row, column, p)] if p < LEVEL else []
-    return found
+                expected += float(two_sided(FAR, ours.seeds - 1))
+                far = difference / (ours.std * math.sqrt(1 / ours.seeds + 1 / published_seeds))
+                found += [Apart(row, column, float(two_sided(far, ours.seeds - 1)))] if abs(far) > FAR else []
+    return found, expected
+
+
+ROUNDING = 0.005
+"""Of the paper's values, which have two decimals."""
 
 
 class Below(NamedTuple):
     """How a network's cells of table 1 lie beside the paper's."""
 
     lower: int
-    """So many are below the paper's."""
+    """So many are below the paper's, by more than its rounding."""
     cells: int
     mean: float
     """Of ours less the paper's."""
@@ -149,7 +157,7 @@ def below(rows: Iterable[TableRow]) -> dict[str, Below]:
         if known:
             differences.setdefault(row.title, []).extend(known)
     return {
-        title: Below(sum(one < 0 for one in found), len(found), fmean(found))
+        title: Below(sum(one < -ROUNDING for one in found), len(found), fmean(found))
         for title, found in differences.items()
     }
 

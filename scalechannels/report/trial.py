@@ -178,9 +178,12 @@ def thinned(count: int) -> list[int]:
 
 
 def cost(network: Any) -> dict[str, float]:
-    """Parameters, and multiplications of an image where the network's windows do not depend on its size."""
+    """Parameters, and the backbone's multiplications for an image where windows do not depend on its size.
+
+    Those of making the windows come on top; all candidates have some, since all windows are anti-aliased.
+    """
     parameters = sum(parameter.numel() for parameter in network.parameters())
     if network.look == "everywhere":
         return {"parameters": parameters}
-    channels = len(getattr(network, "grid", (1,)))
-    return {"parameters": parameters, "multiplications": channels * multiplications(network.backbone)}
+    looks = len(getattr(network, "grid", (1,))) * (5 if getattr(network, "shifts", 0) else 1)
+    return {"parameters": parameters, "multiplications": looks * multiplications(network.backbone)}

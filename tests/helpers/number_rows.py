@@ -14,14 +14,13 @@ import torch
 from helpers.document_numbers import written
 from helpers.measured_runs import Runs, mean, paired
 from helpers.number_sources import Sources
-from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import detection_table
 from scalechannels import Detector, cnn, load
 from scalechannels.backbones.paper import ConvBackbone, mnist_backbone
-from scalechannels.backbones.residual import ResidualBackbone
 from scalechannels.backbones.sized import multiplications, sized_backbone
 from scalechannels.commands.quickstart import Effort
+from scalechannels.compare.cost import multiplications as counted_products
 from scalechannels.data.pictures import BACKGROUND
 from scalechannels.data.scenes import scene
 from scalechannels.data.sizes import MNIST_SIZES, RANGES, inside
@@ -32,6 +31,7 @@ from scalechannels.paper.experiments import experiment
 from scalechannels.paper.factorial import factorial_rows
 from scalechannels.paper.published import TABLE1
 from scalechannels.paper.table_text import difference_cell
+from scalechannels.training.build import build_network, tested_network
 from scalechannels.training.config import RunConfig
 
 BEYOND = {
@@ -63,7 +63,12 @@ class Rows(Sources):
 
     def row(self, data: str, title: str) -> tuple[RunConfig, ...]:
         """The runs of a row of `scalechannels table evidence`."""
-        return row_runs(experiment(f"evidence-{data}"), title)
+        return row_runs(experiment(data if data == "beyond" else f"evidence-{data}"), title)
+
+    def work(self, table: str, title: str, of: str = "") -> float:
+        """Multiplications for one image by the network of a row, relative to another of the table."""
+        one, *_ = self.row(table, title)
+        return products(one) / (products(self.row(table, of)[0]) if of else 1)
 
     def gain(self, table: str, row: str, other: str, column: str) -> str:
         """A difference of `scalechannels table evidence` or `beyond`, with a star where it is told apart."""
@@ -209,17 +214,18 @@ def fraction(share: float) -> str:
     return {1: "a fifth", 2: "two fifths", 3: "three fifths", 4: "four fifths"}[round(5 * share)]
 
 
+@cache
+def products(run: RunConfig) -> int:
+    """Multiplications for one image by the network of a run, as it is tested: its windows count too."""
+    config = run.resolve("cuda")
+    colours, side = 3 if config.data.name == "cifar10" else 1, config.data.about.image
+    network = tested_network(config, build_network(config, colours, 10))
+    return counted_products(network, torch.zeros(1, colours, side, side))
+
+
 def windows(count: int = 17, width: int = 1) -> int:
     """Multiplications of the paper's backbone, `width` times as wide, on so many windows of 28 pixels."""
     return count * multiplications(mnist_backbone(width=width))
-
-
-@cache
-def residual(count: int, width: int = 1) -> int:
-    """Operations of the residual backbone, `width` times as wide, on so many images of 32 pixels."""
-    with FlopCounterMode(display=False) as counted, torch.no_grad():
-        ResidualBackbone(32 * width)(torch.zeros(count, 3, 32, 32))
-    return counted.get_total_flops()
 
 
 @cache
@@ -247,7 +253,7 @@ FUNCTIONS = (
     paired,
     paper,
     parameters,
-    residual,
+    products,
     sides,
     sized,
     windows,

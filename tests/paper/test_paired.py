@@ -13,6 +13,7 @@ from scalechannels.paper.paired import (
     Paired,
     _over_images,
     _variance_of_seeds,
+    chance_of,
     paired_difference,
     told_apart,
     two_sided,
@@ -115,6 +116,33 @@ def test_the_variance_of_seeds_is_without_that_of_single_images() -> None:
             assert statistics.fmean(found) == pytest.approx(deviation**2, rel=0.06)
         else:
             assert 0 < statistics.fmean(found) < 0.3 * spread  # never negative, so not 0 on average
+
+
+def test_very_small_p_are_as_rare_as_they_say() -> None:
+    """Else Holm's correction, which asks for these alone, would not correct."""
+    draws, below = np.random.default_rng(3), 0
+    for _ in range(400):
+        hard = draws.standard_normal(400)
+        pair = (simulated(draws, 2.0, hard, spread, 3, 1) for spread in (0.3, 0.0))
+        below += paired_difference(*pair, resamples=100).p < 0.01
+    assert below <= 8  # 4 are to be expected; 16 where the spread of seeds is taken without its own images
+
+
+@pytest.mark.parametrize(
+    ("difference", "normal", "spread", "freedom"),
+    [(1.0, 0.1, 0.05, 3.0), (0.5, 0.1, 0.2, 2.2), (1.0, 0.0, 0.05, 3.0), (1.0, 0.2, 0.0, 1.0)],
+)
+def test_the_chance_of_a_difference_is_that_of_draws(
+    difference: float, normal: float, spread: float, freedom: float
+) -> None:
+    draws, count = np.random.default_rng(0), 400_000
+    sums = math.sqrt(normal) * draws.standard_normal(count)
+    sums += math.sqrt(spread) * draws.standard_t(freedom, count)
+    expected = float((np.abs(sums) >= difference).mean())
+    found = chance_of(difference, normal, spread, freedom)
+    assert found == pytest.approx(expected, abs=4 * math.sqrt(expected / count))
+    assert chance_of(-difference, normal, spread, freedom) == found
+    assert chance_of(0.0, normal, spread, freedom) == pytest.approx(1.0)
 
 
 def single_images(network: np.ndarray) -> float:

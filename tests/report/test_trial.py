@@ -9,7 +9,7 @@ from scalechannels import ScaleGrid, fovlse
 from scalechannels.network import Explanation
 from scalechannels.report import trial
 from scalechannels.report.conditions import Condition
-from scalechannels.report.trial import MOST_TESTED, answered, summary, thinned
+from scalechannels.report.trial import MOST_TESTED, answered, cost, summary, thinned
 
 OWN = Condition("size", 1.0)
 
@@ -30,6 +30,13 @@ def test_many_bags_and_few_boots_are_balanced() -> None:
     assert found.sure == pytest.approx(100 * float(sure))
     assert found.calibration == pytest.approx(abs(96.15 - found.sure), abs=0.01)
     assert summary(OWN, Explanation(logits), labels, 2, 4.0).sure < found.sure
+
+
+def test_shifted_windows_are_looks_that_cost() -> None:
+    grid = ScaleGrid(0.5, 2, ratio=2)
+    plain, shifted = (cost(fovlse(grid, shifts=shifts))["multiplications"] for shifts in (0, 1))
+    assert plain == cost(fovlse(ScaleGrid.of(1)))["multiplications"] * 3
+    assert shifted == 5 * plain
 
 
 def test_a_class_without_images_does_not_count() -> None:
