@@ -20,9 +20,9 @@ from scalechannels.training.own_images import FolderData
 from scalechannels.training.progress import Progress
 
 MOST_TESTED = {"validation": 400, "test": 1_000}
-"""Images of a part under each condition; more are thinned out evenly. To choose, fewer suffice: candidates are
-compared on the same images. What the report says is to hold for new ones: of 1,000 images at 85 %, chance is
-worth 2 points on either side."""
+"""Images of a part under each condition; more are thinned out evenly. To choose, fewer suffice: candidates
+are compared on the same images. What the report says is to hold for new ones: of 1,000 images at 85 %, chance
+is worth 2 points on either side."""
 AT_ONCE = 2**21
 """Pixels that go through a network together."""
 HELD = 8 * AT_ONCE

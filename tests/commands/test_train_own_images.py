@@ -15,6 +15,7 @@ import torch
 from helpers.command_line import run
 from PIL import Image
 
+from scalechannels import Predictor
 from scalechannels.data.strokes import strokes
 from scalechannels.report import candidates, own_images_run
 from scalechannels.saving.saved_network import SavedNetwork
@@ -265,6 +266,11 @@ def test_images_that_were_reduced_are_reduced_when_predicted(
     assert float(names[0].removeprefix("channel_")) == pytest.approx(
         2 * low, abs=1e-3
     )  # in the file's pixels
+
+    answer = Predictor(folder)("photos/red/0.png")  # the same object in the same units
+    assert (float(row["size"]), float(row["pixels"])) == pytest.approx((answer.size, answer.pixels), abs=0.1)
+    assert float(row["pixels"]) == pytest.approx(60 * float(row["size"]), rel=0.02)
+    assert float(row["probability_red"]) + float(row["probability_blue"]) == pytest.approx(1, abs=2e-4)
 
     import scalechannels
     from scalechannels.data.frames import reduced
