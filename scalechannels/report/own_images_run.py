@@ -20,6 +20,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +176,9 @@ def _plan(
         many = f"{len(found)} {'candidate' if len(found) == 1 else 'candidates'}"
         say(f"budget {asked.budget or offered.USUAL_BUDGET}: timing {many} …", flush=True)
         root = (asked.fit or {}).get("root")
-        plans, slow = offered.planned(found, images, budget, asked.device, said, root)
+        with Progress("timing", True) as progress:
+            timed = partial(progress.advance, count=len(found))
+            plans, slow = offered.planned(found, images, budget, asked.device, said, root, timed)
         left_out |= slow
         if not plans:
             listed = "; ".join(f"{name}: {why}" for name, why in slow.items())

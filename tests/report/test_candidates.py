@@ -21,6 +21,7 @@ from scalechannels.report.candidates import (
 )
 from scalechannels.training.build import build_network
 from scalechannels.training.config import TrainingConfig
+from scalechannels.training.trainer import Trainer
 
 
 @pytest.fixture
@@ -85,3 +86,20 @@ def test_timing_leaves_nothing_behind(folder: Path, tmp_path: Path, monkeypatch:
     config = candidates(chosen(folder), TrainingConfig())[0][RESIZED]
     assert seconds_an_epoch(config, torch.device("cpu")) > 0
     assert list((tmp_path / "here").iterdir()) == []
+
+
+def test_what_is_far_too_slow_is_timed_by_two_steps(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking everywhere, six steps can take longer than the budget that they are timed for."""
+    config = candidates(chosen(folder), TrainingConfig())[0][RESIZED]
+    timed: list[int] = []
+    epoch = Trainer.epoch
+
+    def counted(self: Trainer, order: torch.Tensor, rate: float) -> list[float]:
+        timed.append(order.shape[1])
+        return epoch(self, order, rate)
+
+    monkeypatch.setattr(Trainer, "epoch", counted)
+    assert seconds_an_epoch(config, torch.device("cpu"), enough=1e-9) > 1e-9
+    assert timed == [1, 1]
+    assert seconds_an_epoch(config, torch.device("cpu"), enough=1e9) > 0
+    assert len(timed) == 2 + 4
