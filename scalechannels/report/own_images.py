@@ -17,6 +17,7 @@ from scalechannels.files import atomic_path, write_text
 from scalechannels.report.conditions import SURROUNDINGS, Condition, conditions, picture
 from scalechannels.report.curves import Point, candidate_curves, selection_picture
 from scalechannels.report.looked import Looked
+from scalechannels.report.none_of_these import by_size
 from scalechannels.report.page import render
 from scalechannels.report.theme import COLOURS, fraction
 from scalechannels.report.verdict import Verdict
@@ -213,6 +214,8 @@ def own_images_page(
         looked=seen,
         selection=_selection(result, best),
         classes=_classes(result) if all(own) else None,
+        none_of_these=by_size(result),
+        tested={split: trials[best.winner][split][0]["images"] for split in ("validation", "test")},
         numbers=[
             [said(row[0], result), *(_with_margin(entry, result) for entry in row)]
             for row in zip(*(trial["test"] for trial in trials.values()), strict=True)
