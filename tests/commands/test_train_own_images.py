@@ -187,13 +187,14 @@ def test_the_plain_network_alone_has_a_report_without_channels(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     photos(here / "photos")
-    words = ("train", "--data", "photos", *FEW, "--network.name", "cnn")
+    words = ("train", "--data", "photos", *FEW, "--network.name", "cnn", "--threads", 2)
     assert run(*words, "--sizes", 1, 1) == 1
     assert "--sizes must name each size only once; got '1 1'" in capsys.readouterr().err
     assert run(*words, "--sizes", 0.5, 1) == 0
     said = capsys.readouterr().out
     assert "no channels, one window of 112 pixels" in said
     assert "1/1 plain CNN: 1 epoch …" in said
+    assert torch.get_num_threads() == 2
     assert re.search(r"The plain CNN has \d+ % accuracy over sizes ½ to 1 ", said)
     assert "Which channel decides" not in (only("photos-*") / "report.html").read_text(encoding="utf-8")
 
