@@ -10,7 +10,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
+from scalechannels.backbones.inference import stated
+from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.backbones.sized import multiplications
 from scalechannels.network import Explanation, require_finite
 from scalechannels.report.calibration import calibration_error, fitted_temperature
@@ -186,4 +189,16 @@ def cost(network: Any) -> dict[str, float]:
     if network.look == "everywhere":
         return {"parameters": parameters}
     channels = len(getattr(network, "grid", (1,)))
-    return {"parameters": parameters, "multiplications": channels * multiplications(network.backbone)}
+    return {"parameters": parameters, "multiplications": channels * _of_a_window(network)}
+
+
+def _of_a_window(network: Any) -> int:
+    """The multiplications of one window; of other backbones than the paper's as PyTorch counts them."""
+    backbone = network.backbone
+    if isinstance(backbone, ConvBackbone):
+        return multiplications(backbone)
+    side = network.window if network.look == "whole" else network.foveate.window
+    weight = next(backbone.parameters())
+    with FlopCounterMode(display=False) as counted, torch.no_grad():
+        backbone(weight.new_zeros(1, stated(backbone, "channels") or 3, side, side))
+    return counted.get_total_flops() // 2

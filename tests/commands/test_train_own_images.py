@@ -19,6 +19,7 @@ from scalechannels import Predictor
 from scalechannels.data.strokes import strokes
 from scalechannels.report import candidates, own_images_run
 from scalechannels.saving.saved_network import SavedNetwork
+from scalechannels.training import build
 from scalechannels.training.config import RunConfig
 
 FEW = ("--training.epochs", 1, "--network.low", 0.5, "--network.high", 2, "--network.ratio", 2)
@@ -106,6 +107,33 @@ def test_candidates_are_trained_compared_reported_and_one_is_kept(
     assert "testing" not in said
     assert (winner / "result.json").stat().st_mtime_ns == before[1]
     assert (folder / "report.html").read_text(encoding="utf-8") == page
+
+
+def test_a_stronger_backbone_is_that_of_all_candidates_that_can_take_it(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "RESIDUAL_FEATURES", 2)
+    photos(here / "photos")
+    few = (*QUICK, "--training.epochs", 1, "--sizes", 1, "--network.backbone", "residual")
+    assert run("train", "--data", "photos", *few) == 0
+    said = capsys.readouterr().out
+    assert "left out: scale channels everywhere; network.look everywhere needs a backbone without" in said
+    result = json.loads((only("photos-*") / "report.json").read_text())
+    assert list(result["candidates"]) == ["resized CNN", "augmented CNN", "scale channels"]
+    window, channels = 12, 6
+    costs = [trial["cost"]["multiplications"] for trial in result["candidates"].values()]
+    for trial in result["candidates"].values():
+        network = SavedNetwork.open(trial["folder"]).network
+        assert type(network.backbone).__name__ == "ResidualBackbone"
+        for side in (20, 60):  # any image is taken, as its window is what the backbone sees
+            assert network(torch.rand(1, 3, side, side)).shape == (1, 2)
+    assert len(network.grid) == channels
+    assert costs[2] == channels * costs[0]  # both see windows of 12 pixels
+    assert costs[1] > 12 * costs[0]  # four times the side, and the last layers are the same
+    by_hand = window**2 * 9 * (3 * 2 + 2 * 4) + 2 * (window // 2) ** 2 * 9 * 4 * 4
+    by_hand += (window // 2) ** 2 * 9 * 4 * 8 + (window // 4) ** 2 * 9 * 8 * 16
+    by_hand += 2 * (window // 8) ** 2 * 9 * 16 * 16 + 16 * 2
+    assert costs[0] == by_hand
 
 
 def test_unbalanced_classes_are_weighted_and_told_in_both_measures(
