@@ -123,6 +123,17 @@ def table(result: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def uncertainty(result: Mapping[str, Any]) -> str:
+    """How far chance can move the numbers of the table, by that of the winner at its own size."""
+    winner = result["verdict"]["winner"]
+    tested = result["candidates"][winner]["test"]
+    one = next((entry for entry in tested if entry["group"] == "size" and entry["value"] == 1), tested[0])
+    return (
+        f"{one['images']:,} images were tested: by chance alone, a number such as the {winner}'s at "
+        f"{said(one, result)} can be {one['margin']:.0f} points off (95 %)."
+    )
+
+
 def said(entry: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     """A condition in words."""
     if entry["group"] == "size":

@@ -33,7 +33,7 @@ from scalechannels.report.candidates import Planned
 from scalechannels.report.conditions import Condition, conditions
 from scalechannels.report.looked import looked
 from scalechannels.report.none_of_these import false_alarms
-from scalechannels.report.own_images import described, gathered, table, write_report
+from scalechannels.report.own_images import described, gathered, table, uncertainty, write_report
 from scalechannels.report.trial import tried
 from scalechannels.report.verdict import verdict
 from scalechannels.saving.saved_network import CONFIG, WEIGHTS, load
@@ -107,7 +107,7 @@ def train_own_images(config: RunConfig, asked: Asked) -> Path:
         data = open_data(base.data)
         assert isinstance(data, FolderData)
         write_report(result, best, folder, data, looked(load(folder).to(asked.device), data))
-    say(f"\n{table(result)}\n\n{best.text}")
+    say(f"\n{table(result)}\n\n{uncertainty(result)}\n{best.text}")
     for remark in (*best.remarks, *filter(None, [false_alarms(result)])):
         say(f"note: {remark}")
     say(f"\nThe report: {folder / 'report.html'}\nClassify:   scalechannels predict {folder} IMAGES")

@@ -80,6 +80,10 @@ def test_candidates_are_trained_compared_reported_and_one_is_kept(
     assert result["images"] == {"train": 12, "validation": 4, "test": 4}
     assert f"The report: {folder / 'report.html'}" in said
     assert result["verdict"]["text"] in said
+    won = result["candidates"][result["verdict"]["winner"]]["test"]
+    (own,) = (entry for entry in won if entry["group"] == "size" and entry["value"] == 1)
+    assert "\n4 images were tested: by chance alone, a number such as the " in said
+    assert f"'s at size 1 (own) can be {own['margin']:.0f} points off (95 %)." in said
     page = (folder / "report.html").read_text(encoding="utf-8")
     for part in ("Off the centre", "Other surroundings", "How sure they are", "What they cost", *names):
         assert part in page
