@@ -218,7 +218,8 @@ class Group:
     def seconds_an_epoch(self, enough: float = math.inf) -> float:
         """How long an epoch takes here, by a few steps after as many to warm up; the group is then spent.
 
-        enough     where a single step shows that it takes longer than so many seconds, no more are timed
+        enough     of an epoch that takes longer than so many seconds, a rough number is enough: two images
+                   are timed, since whole steps could take minutes, and more memory than there is
         """
         in_memory = self.trainer.inputs.numel() > 0
         steps = 3 if in_memory else 12  # workers that bring images have to start first
@@ -229,11 +230,12 @@ class Group:
         def timed(some: Tensor) -> float:
             started = time.perf_counter()
             self.trainer.epoch(some, rate)
-            return begun + order.shape[1] / some.shape[1] * (time.perf_counter() - started)
+            return begun + order[0].numel() / some[0].numel() * (time.perf_counter() - started)
 
         if enough < math.inf and in_memory and not self.trainer.captures:
-            timed(order[:, :1])  # the first step is slower than all others
-            if (found := timed(order[:, :1])) > enough:
+            few = order[:, :1, :2]
+            timed(few)  # the first step is slower than all others
+            if (found := timed(few)) > 2 * enough:  # steps of few images are slower, too
                 return found
         timed(order[:, :steps])
         return timed(order[:, :steps])
