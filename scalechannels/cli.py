@@ -65,8 +65,17 @@ FOLDER = must(lambda path: not path.is_file(), "be a folder, not a file")
 NetworkFolder = Annotated[
     Path, Parameter(help="The folder of a run or of a saved network, or the name of a shipped network.")
 ]
+DEVICE = must(
+    lambda device: bool(re.fullmatch(r"cpu|cuda(:\d+)?", device)),
+    "be cpu, cuda, or a GPU by its number such as cuda:1",
+)
 Device = Annotated[
-    Literal["cpu", "cuda"] | None, Parameter(help="Where to compute; by default on the GPU if there is one.")
+    str | None,
+    Parameter(
+        help="Where to compute: cpu, cuda, or cuda:1 for the second GPU. By default on the GPU if there is "
+        "one.",
+        validator=DEVICE,
+    ),
 ]
 Root = Annotated[
     Path | None,
@@ -243,12 +252,27 @@ def end(message: str) -> NoReturn:
 
 
 def require_device(device: str | None) -> str:
-    """The device to compute on; a clear error where there is none of that kind."""
+    """cpu or cuda; a clear error where there is none of that kind.
+
+    A GPU by its number becomes the one that cuda means from now on.
+    """
     import torch
 
-    if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("--device must be cpu, since PyTorch finds no CUDA device here; got 'cuda'")
-    return device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    kind, _, number = device.partition(":")
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"--device must be cpu, since PyTorch finds no CUDA device here; got '{device}'")
+    if number:
+        count = torch.cuda.device_count()
+        if int(number) >= count:
+            raise ValueError(f"--device must be cuda:0 to cuda:{count - 1}, the GPUs here; got '{device}'")
+        if "RANK" in os.environ:
+            raise ValueError(
+                f"--device must be cuda, as torchrun gives each process its own GPU; got '{device}'"
+            )
+        torch.cuda.set_device(int(number))
+    return kind
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ class PlainNetwork(Network):
 
     resize     False: images have the backbone's size. True: images of any size are resized to its window
                first, see `resized`; the answer then does not depend on their size in pixels
+    window     the side of that window in pixels, for a backbone that takes any
 
     Example:
         >>> import torch
@@ -43,10 +44,14 @@ class PlainNetwork(Network):
 
     look: Literal["whole"] = "whole"
 
-    def __init__(self, backbone: nn.Module, resize: bool = False) -> None:
+    def __init__(self, backbone: nn.Module, resize: bool = False, window: int | None = None) -> None:
         super().__init__()
-        if resize and stated(backbone, "window") is None:
-            raise ValueError("resize needs a backbone that says how large its window is")
+        own = stated(backbone, "window")
+        if window is not None and own not in (None, window):
+            raise ValueError(f"the backbone's window has {own} pixels; got window={window}")
+        self.window = own if window is None else window
+        if resize and self.window is None:
+            raise ValueError("resize needs window, as this backbone does not say how large its window is")
         self.backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.resize = resize
 
@@ -57,7 +62,7 @@ class PlainNetwork(Network):
     def forward(self, images: Tensor) -> Tensor:
         """Logits (B, K)."""
         require_images(images, stated(self.backbone, "channels"))
-        side = stated(self.backbone, "window")
+        side = self.window
         if side is not None and tuple(images.shape[2:]) != (side, side):
             if not self.resize:
                 raise ValueError(
@@ -73,7 +78,9 @@ class PlainNetwork(Network):
             return Explanation(self(images))
 
     def arguments(self) -> dict[str, Any]:
-        return {"backbone": self.backbone, **({"resize": True} if self.resize else {})}
+        said = {"resize": True} if self.resize else {}
+        window = {} if stated(self.backbone, "window") == self.window else {"window": self.window}
+        return {"backbone": self.backbone, **said, **window}
 
 
 def resized(images: Tensor, side: int) -> Tensor:

@@ -71,8 +71,7 @@ class Predictor:
         shares = (said.logits[0] / saved.temperature).softmax(0).tolist()
         names = saved.names or [str(index) for index in range(len(shares))]
         best = max(range(len(shares)), key=shares.__getitem__)
-        size = None if said.scales is None or not saved.own_scale else float(said.scales[0]) / saved.own_scale
-        pixels = None if size is None or saved.object_size is None else size * saved.object_size
+        size, pixels = (None, None) if said.scales is None else saved.sizes_at(float(said.scales[0]))
         return Answer(names[best], shares[best], dict(zip(names, shares, strict=True)), size, pixels)
 
 

@@ -68,7 +68,10 @@ def test_unknown_options_are_refused_with_the_nearest_name(
         (("sweep", "a.toml", "--sizes"), "--sizes needs a value"),
         (("quickstart", "--out", __file__), f"--out must be a folder, not a file; got '{__file__}'"),
         (("data", "scene", "a.png", "--sizes", "4"), "--sizes needs 2 values; got 1"),
-        (("detect", "a.png", "--device", "tpu"), "--device must be cpu or cuda; got 'tpu'"),
+        (
+            ("detect", "a.png", "--device", "tpu"),
+            "--device must be cpu, cuda, or a GPU by its number such as cuda:1; got 'tpu'",
+        ),
         (("table", "1", "--format", "yaml"), "--format must be text, markdown or json; got 'yaml'"),
         (("data", "generate", "mnist"), "NAME must be mnist-large-scale or emoji; got 'mnist'"),
         (("demo", "--port", "http"), "--port must be a whole number; got 'http'"),
@@ -218,3 +221,24 @@ cli.main([])
     assert said.returncode == 0, said.stderr
     assert said.stdout.startswith("said\n")
     assert re.search(r"say-it +Say it\.", said.stdout)
+
+
+def test_a_gpu_by_its_number_is_the_one_that_cuda_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    chosen: list[int] = []
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="PyTorch finds no CUDA device here; got 'cuda:1'"):
+        cli.require_device("cuda:1")
+    assert (cli.require_device("cpu"), cli.require_device(None)) == ("cpu", "cpu")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert (cli.require_device("cuda"), cli.require_device(None), chosen) == ("cuda", "cuda", [])
+    assert (cli.require_device("cuda:1"), chosen) == ("cuda", [1])
+    with pytest.raises(ValueError, match="must be cuda:0 to cuda:1, the GPUs here; got 'cuda:2'"):
+        cli.require_device("cuda:2")
+    monkeypatch.setenv("RANK", "0")
+    with pytest.raises(ValueError, match="torchrun gives each process its own GPU"):
+        cli.require_device("cuda:0")
+    assert chosen == [1]

@@ -18,8 +18,10 @@ from scalechannels import (
     averaged_over_scales,
     cnn,
     fovlse,
+    plain,
 )
-from scalechannels.backbones.paper import ConvBackbone
+from scalechannels.backbones.paper import ConvBackbone, mnist_backbone
+from scalechannels.backbones.residual import ResidualBackbone
 from scalechannels.data.image_set import ImageSet
 from scalechannels.sampling import resample
 from scalechannels.training.evaluate import evaluate_set
@@ -273,7 +275,7 @@ def test_resized_images_have_one_answer_at_every_size_and_keep_their_aspect(tmp_
     network.save_pretrained(tmp_path / "net")
     again = scalechannels.load(tmp_path / "net")
     assert torch.equal(again(wide), network(wide))
-    with pytest.raises(ValueError, match="resize needs a backbone that says how large its window is"):
+    with pytest.raises(ValueError, match="resize needs window, as this backbone does not say"):
         PlainNetwork(torch.nn.Flatten(), resize=True)
 
 
@@ -287,3 +289,17 @@ def test_explaining_does_not_depend_on_the_mode_and_leaves_no_trace() -> None:
     for name, value in network.state_dict().items():
         assert torch.equal(value, before[name]), name
     assert torch.equal(network.eval()(images), said)
+
+
+def test_a_backbone_of_any_window_is_given_one(tmp_path) -> None:
+    from scalechannels.saving.onnx import _size
+
+    with pytest.raises(ValueError, match=r"the backbone's window has 28 pixels; got window=16"):
+        PlainNetwork(mnist_backbone(), window=16)
+    network = PlainNetwork(ResidualBackbone(2, classes=3), resize=True, window=16).eval()
+    network.save_pretrained(tmp_path)
+    again = scalechannels.load(tmp_path)
+    images = torch.rand(2, 3, 40, 30)
+    assert (again.window, _size(again, None)) == (16, (16, 16))
+    assert torch.equal(again(images), network(images))
+    assert torch.allclose(again(images), network(plain.resized(images, 16)), atol=1e-5)

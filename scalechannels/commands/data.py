@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from scalechannels.cli import AT_LEAST_ONE, MaxPixels, Root, ending, require_device
+from scalechannels.cli import AT_LEAST_ONE, DEVICE, MaxPixels, Root, ending, require_device
 
 BUILT_IN = (
     "strokes",
@@ -176,7 +176,9 @@ def generate(
     ] = None,
     classes: Annotated[int | None, Parameter(help="Emoji: how many things; by default 100.")] = None,
     seed: Annotated[int, Parameter(help="Seed for the sizes drawn from a range, and for --samples.")] = 0,
-    device: Annotated[Literal["cpu", "cuda"], Parameter(help="Where to compute.")] = "cpu",
+    device: Annotated[
+        str, Parameter(help="Where to compute: cpu, cuda, or cuda:1 for the second GPU.", validator=DEVICE)
+    ] = "cpu",
     root: Root = None,
 ) -> None:
     """Write MNIST Large Scale as HDF5 files with the published names, or emoji as one file of drawings.

@@ -165,6 +165,7 @@ def images_of_the_data(
 def table(result: dict[str, Any]) -> str:
     """Accuracy, worst class and strongest channel of each size; of unbalanced classes both accuracies."""
     from scalechannels.data.sizes import size_name
+    from scalechannels.report.none_of_these import rejected
     from scalechannels.training.evaluate import is_unbalanced
 
     last = "strongest channel" if result["channels"] else ""
@@ -185,6 +186,9 @@ def table(result: dict[str, Any]) -> str:
         lines.append(line.rstrip())
     first = result["evaluation"]["sizes"][0]
     images = first["images"]
+    if found := rejected(first["confusion"], result["classes"]):
+        size = size_name(first["size"])
+        lines += [f"\nat size {size}: false alarms {found.false_alarms}, missed {found.missed_objects}"]
     if "calibration" in first:
         lines += [
             f"\n{images:,} labelled images of each size: {result['data']}",

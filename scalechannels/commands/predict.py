@@ -42,6 +42,12 @@ class Prediction(NamedTuple):
     column: float | None = None
     """Of the centre of the deciding window, in pixels of the file; None for networks that look at the centre
     alone."""
+    size: float | None = None
+    """The object's, in times of the training objects; None where nobody measured it."""
+    pixels: float | None = None
+    """The same in pixels of the file."""
+    probabilities: dict[str, float] | None = None
+    """Of all classes."""
 
     def ends_at(self, place: int) -> bool:
         """Whether the strongest channel is the first (0) or the last (−1)."""
@@ -89,6 +95,9 @@ def predict(
       smaller or larger than any channel expects: train a network with a wider range of scales.
     - row and column: the centre of the window that decided, in pixels of the file counted from 0 at the
       centre of the upper left one; only for networks that look everywhere
+    - size and pixels: how large the object is, in times of the training objects and in pixels of the file,
+      right to about half an octave; only for networks with channels that were trained on your own images
+    - probability_CLASS: of each class
     - channel_σ: how much each channel contributes to the class
 
     Networks for digits expect white digits on black; give --invert for ink on paper. For these networks each
@@ -241,17 +250,18 @@ def predict_batch(saved: SavedNetwork, batch: list[Taken]) -> list[tuple[Path, P
         raise ValueError(f"'{named_by[0]}' cannot be used: {error}") from error
     require_finite(said.logits, named_by)
     shares = said.contributions  # (B, S), or None without channels
-    probabilities, labels = (said.logits / saved.temperature).softmax(1).max(1)
+    probabilities = (said.logits / saved.temperature).softmax(1)  # (B, K)
+    names = saved.names or [str(label) for label in range(probabilities.shape[1])]
     predictions = []
     for index, (path, size) in enumerate(files):
-        label = int(labels[index])
-        named = saved.names[label] if saved.names is not None else str(label)
-        scale = at_edge = contributions = row = column = None
+        label = int(probabilities[index].argmax())
+        scale = at_edge = contributions = row = column = size_there = pixels = None
         if shares is not None:
             strongest, last = int(shares[index].argmax()), len(saved.scales) - 1
             # A single channel has no range that could be widened.
             scale, at_edge = saved.scales[strongest], last > 0 and strongest in (0, last)
             contributions = shares[index].tolist()
+            size_there, pixels = saved.sizes_at(scale / saved.reduce)
         if said.places is not None:
             # A reduced image has the centre of the whole one.
             row, column = (
@@ -260,8 +270,19 @@ def predict_batch(saved: SavedNetwork, batch: list[Taken]) -> list[tuple[Path, P
                     said.places[index].tolist(), images.shape[2:], size, strict=True
                 )
             )
-        probability = float(probabilities[index])
-        one = Prediction(named_by[index], named, probability, scale, at_edge, contributions, row, column)
+        one = Prediction(
+            named_by[index],
+            names[label],
+            float(probabilities[index, label]),
+            scale,
+            at_edge,
+            contributions,
+            row,
+            column,
+            size_there,
+            pixels,
+            dict(zip(names, probabilities[index].tolist(), strict=True)),
+        )
         predictions.append((path, one))
     return predictions
 
@@ -359,14 +380,20 @@ def as_csv(predictions: Sequence[Prediction], scales: Sequence[float]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     channels = [f"channel_{scale:.3f}".rstrip("0").rstrip(".") for scale in scales]
-    where = ["row", "column"] if any(one.row is not None for one in predictions) else []
-    writer.writerow(["path", "class", "probability", "scale", "at_edge", *where, *channels])
+    places = ("row", "column", "size", "pixels")
+    where = [name for name in places if any(getattr(one, name) is not None for one in predictions)]
+    classes = list(predictions[0].probabilities or ())
+    of_classes = [f"probability_{name}" for name in classes]
+    writer.writerow(["path", "class", "probability", "scale", "at_edge", *where, *of_classes, *channels])
     for one in predictions:
         scale = "" if one.scale is None else f"{one.scale:.4g}"
         edge = "" if one.at_edge is None else str(one.at_edge).lower()
-        place = [f"{getattr(one, name):.1f}" for name in where]
+        place = [f"{getattr(one, name):.{2 if name == 'size' else 1}f}" for name in where]
+        likely = [f"{(one.probabilities or {})[name]:.4f}" for name in classes]
         shares = [f"{share:.4f}" for share in one.contributions or [float("nan")] * len(channels)]
-        writer.writerow([one.path, one.label, f"{one.probability:.4f}", scale, edge, *place, *shares])
+        writer.writerow(
+            [one.path, one.label, f"{one.probability:.4f}", scale, edge, *place, *likely, *shares]
+        )
     return text.getvalue()
 
 
@@ -375,7 +402,7 @@ def as_json(predictions: Sequence[Prediction]) -> str:
         {
             "class" if key == "label" else key: value
             for key, value in one._asdict().items()
-            if key not in ("row", "column") or value is not None
+            if key not in ("row", "column", "size", "pixels") or value is not None
         }
         for one in predictions
     ]

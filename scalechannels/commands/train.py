@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter, Token, default_name_transform
 
-from scalechannels.cli import FOLDER, Device, Out, Root, Sizes, Split, require_device
+from scalechannels.cli import AT_LEAST_ONE, FOLDER, Device, Out, Root, Sizes, Split, require_device
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.config.network import Look
 from scalechannels.training.config.options import UNPREFIXED
@@ -121,6 +121,12 @@ def train_network(
     ] = "recommended",
     out: Out = Path("runs"),
     device: Device = None,
+    threads: Annotated[
+        int | None,
+        Parameter(
+            help="Processor cores to compute on. Default: all, as PyTorch finds them.", validator=AT_LEAST_ONE
+        ),
+    ] = None,
     root: Root = None,
     split: Split = "test",
     sizes: Sizes = None,
@@ -155,7 +161,8 @@ def train_network(
 
     For labelled boxes (--data boxes.json: a COCO .json, a .csv, or a folder of Pascal VOC .xml or YOLO .txt
     files), a detector is trained for objects of many sizes; of the other options, --range, --negatives,
-    --turns, --against, --training.seed, --skip-corrupt, --max-pixels, --out and --device apply.
+    --turns, --against, --training.seed, --skip-corrupt, --max-pixels, --out, --device and --threads
+    apply.
 
     For example:
 
@@ -170,6 +177,10 @@ def train_network(
     """
     from scalechannels.files import require_writable_folder
 
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
     if data is not None and data.folder and _holds_boxes(data.folder):
         said = data, network or NetworkConfig(), training or TrainingConfig()
         train_detector(*said, budget, negatives, turns, against, out, require_device(device))

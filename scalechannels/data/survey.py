@@ -25,6 +25,8 @@ UNBALANCED = 3
 """The largest class has so many times the images of the smallest, or more."""
 FEW = 20
 """Images of a class below which accuracies are rough."""
+NONE = "none-of-these"
+"""A subfolder of this name has images of none of the classes."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,10 @@ class Survey:
             f"{sum(self.classes.values()):,} {'grey' if self.grey else 'colour'} images of {sides}; "
             + self._objects(),
         ]
+        if NONE in self.classes:
+            lines.append(
+                f"{NONE}: {self.classes[NONE]:,} images of no class; the report says how often they get one"
+            )
         if self.given:
             counts = ", ".join(f"{part} {count:,}" for part, count in self.given.items())
             lines.append(f"parts, as the folders say: {counts}")
@@ -122,8 +128,11 @@ class Survey:
 def survey(images: ImageFolder) -> Survey:
     """Look at a folder that was decoded; of its images, at most 200 are measured."""
     sides = sorted(float(max(size)) for size in images.sizes)
-    step = max(1, -(-len(images) // LOOKED_AT))
-    found = [standing_out(images[index][0]) for index in range(0, len(images), step)]
+    with_object = [
+        index for index in range(len(images)) if images.classes[images.labels[index]] != NONE
+    ] or list(range(len(images)))
+    step = max(1, -(-len(with_object) // LOOKED_AT))
+    found = [standing_out(images[index][0]) for index in with_object[::step]]
     told = [one for one in found if one is not None]
     # An image in which nothing stands out may be full of its object.
     extents = [1.0 if one is None else one.extent for one in found]

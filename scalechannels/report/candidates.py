@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -156,18 +156,23 @@ def planned(
     device: str,
     said: TrainingConfig | None = None,
     root: Path | None = None,
+    report: Callable[[str], None] = lambda name: None,
 ) -> tuple[list[Planned], dict[str, str]]:
     """The epochs of each within the budget, and which are left out since too few steps would be left.
 
     Every candidate gets the same share of the time; what a fast one does not need goes to the slower ones.
-    Where the budget does not suffice for some steps of all, the slowest candidate is left out.
+    Where the budget does not suffice for some steps of all, the slowest candidate is left out. `report` is
+    told the name of each that was timed.
     """
-    timed = {name: seconds_an_epoch(config, torch.device(device), root) for name, config in configs.items()}
-    limits = {}
+    timed, limits = {}, {}
     for name, config in configs.items():
         steps = max(1, images // config.training.batch)
         most = min(MOST_EPOCHS, max(20, math.ceil(ENOUGH / steps)))
-        limits[name] = (timed[name], min(most, math.ceil(LEAST / steps)), most)
+        least = min(most, math.ceil(LEAST / steps))
+        # Beyond budget / least, the budget does not suffice for this one alone.
+        timed[name] = seconds_an_epoch(config, torch.device(device), root, budget / least)
+        limits[name] = (timed[name], least, most)
+        report(name)
     waiting, left_out = sorted(configs, key=timed.__getitem__), {}
     while waiting and (needed := sum(limits[name][0] * limits[name][1] for name in waiting)) > budget:
         left_out[waiting.pop()] = f"it is slow, and needs --budget {math.ceil(needed / 60)}m or more"
@@ -190,8 +195,13 @@ def shared(budget: float, limits: Sequence[tuple[float, int, int]]) -> list[int]
     return found
 
 
-def seconds_an_epoch(config: ResolvedRun, device: torch.device, root: Path | None = None) -> float:
-    """How long an epoch takes here, from a few steps; nothing is kept or written."""
+def seconds_an_epoch(
+    config: ResolvedRun, device: torch.device, root: Path | None = None, enough: float = math.inf
+) -> float:
+    """How long an epoch takes here, from a few steps; nothing is kept or written.
+
+    enough     of what takes longer, a rough number is enough
+    """
     with joined(device) as processes:
         group = Group([Run(config, Path())], device, processes, How(root, compiled=False))
-        return group.seconds_an_epoch()
+        return group.seconds_an_epoch(enough)

@@ -17,7 +17,7 @@ from torch import Tensor
 from scalechannels.data.frames import reduced
 from scalechannels.data.standing_out import standing_out
 from scalechannels.detection.overlay import draw
-from scalechannels.report.trial import answered, thinned
+from scalechannels.report.trial import MOST_TESTED, answered, thinned
 from scalechannels.training.own_images import FolderData
 
 SHOWN = 12
@@ -53,7 +53,7 @@ def looked(network: Any, data: FolderData) -> Looked | None:
     if not hasattr(network, "grid"):
         return None
     network.eval()
-    chosen = thinned(len(data.kept))
+    chosen = thinned(len(data.kept), MOST_TESTED["test"])
     images = [data.image("test", index) for index in chosen]
     said = answered(network, images, data.device)
     assert said.scales is not None

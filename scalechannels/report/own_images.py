@@ -17,6 +17,7 @@ from scalechannels.files import atomic_path, write_text
 from scalechannels.report.conditions import SURROUNDINGS, Condition, conditions, picture
 from scalechannels.report.curves import Point, candidate_curves, selection_picture
 from scalechannels.report.looked import Looked
+from scalechannels.report.none_of_these import by_size
 from scalechannels.report.page import render
 from scalechannels.report.theme import COLOURS, fraction
 from scalechannels.report.verdict import Verdict
@@ -122,6 +123,17 @@ def table(result: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def uncertainty(result: Mapping[str, Any]) -> str:
+    """How far chance can move the numbers of the table, by that of the winner at its own size."""
+    winner = result["verdict"]["winner"]
+    tested = result["candidates"][winner]["test"]
+    one = next((entry for entry in tested if entry["group"] == "size" and entry["value"] == 1), tested[0])
+    return (
+        f"{one['images']:,} images were tested: by chance alone, a number such as the {winner}'s at "
+        f"{said(one, result)} can be {one['margin']:.0f} points off (95 %)."
+    )
+
+
 def said(entry: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     """A condition in words."""
     if entry["group"] == "size":
@@ -213,6 +225,8 @@ def own_images_page(
         looked=seen,
         selection=_selection(result, best),
         classes=_classes(result) if all(own) else None,
+        none_of_these=by_size(result),
+        tested={split: trials[best.winner][split][0]["images"] for split in ("validation", "test")},
         numbers=[
             [said(row[0], result), *(_with_margin(entry, result) for entry in row)]
             for row in zip(*(trial["test"] for trial in trials.values()), strict=True)

@@ -20,6 +20,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ from scalechannels.report import candidates as offered
 from scalechannels.report.candidates import Planned
 from scalechannels.report.conditions import Condition, conditions
 from scalechannels.report.looked import looked
-from scalechannels.report.own_images import described, gathered, table, write_report
+from scalechannels.report.none_of_these import false_alarms
+from scalechannels.report.own_images import described, gathered, table, uncertainty, write_report
 from scalechannels.report.trial import tried
 from scalechannels.report.verdict import verdict
 from scalechannels.saving.saved_network import CONFIG, WEIGHTS, load
@@ -105,8 +107,8 @@ def train_own_images(config: RunConfig, asked: Asked) -> Path:
         data = open_data(base.data)
         assert isinstance(data, FolderData)
         write_report(result, best, folder, data, looked(load(folder).to(asked.device), data))
-    say(f"\n{table(result)}\n\n{best.text}")
-    for remark in best.remarks:
+    say(f"\n{table(result)}\n\n{uncertainty(result)}\n{best.text}")
+    for remark in (*best.remarks, *filter(None, [false_alarms(result)])):
         say(f"note: {remark}")
     say(f"\nThe report: {folder / 'report.html'}\nClassify:   scalechannels predict {folder} IMAGES")
     if len(base.data.deploy_pixel_sizes or ()) == 1:
@@ -175,7 +177,9 @@ def _plan(
         many = f"{len(found)} {'candidate' if len(found) == 1 else 'candidates'}"
         say(f"budget {asked.budget or offered.USUAL_BUDGET}: timing {many} …", flush=True)
         root = (asked.fit or {}).get("root")
-        plans, slow = offered.planned(found, images, budget, asked.device, said, root)
+        with Progress("timing", True) as progress:
+            timed = partial(progress.advance, count=len(found))
+            plans, slow = offered.planned(found, images, budget, asked.device, said, root, timed)
         left_out |= slow
         if not plans:
             listed = "; ".join(f"{name}: {why}" for name, why in slow.items())

@@ -85,7 +85,7 @@ def remarks(entries: Sequence[Mapping[str, Any]], result: Mapping[str, Any]) -> 
     own = found.get(("size", 1.0))
     if own is None:
         return said
-    for offset in OFFSETS[:2]:
+    for offset in OFFSETS:
         lost = own - found["offset", round(offset, 6)]
         if lost > COSTLY:
             far = max(1, round(offset * result["object_pixels"])) * result["reduce"]
@@ -106,7 +106,22 @@ def remarks(entries: Sequence[Mapping[str, Any]], result: Mapping[str, Any]) -> 
         said.append(
             f"At size {fraction(size)} accuracy is {worst:.0f} %, at the images' own size {own:.0f} %."
         )
-    return said
+    return said + _weak_class(entries, result)
+
+
+def _weak_class(entries: Sequence[Mapping[str, Any]], result: Mapping[str, Any]) -> list[str]:
+    """A class that is recognised at less than half the mean rate, and what it is taken for."""
+    own = next(entry for entry in entries if entry["group"] == "size" and entry["value"] == 1)
+    rows = [(row[place] / sum(row), place) for place, row in enumerate(own["confusion"]) if sum(row)]
+    share, place = min(rows)
+    if 100 * share >= own["balanced"] / 2:
+        return []
+    others = [0 if other == place else count for other, count in enumerate(own["confusion"][place])]
+    names = result["classes"]
+    return [
+        f"Of {names[place]}, {100 * share:.0f} % are recognised; it is most often taken for "
+        f"{names[others.index(max(others))]}."
+    ]
 
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -30,7 +30,7 @@ import torch
 from torch import Tensor, nn
 
 from scalechannels import __version__
-from scalechannels.backbones.inference import colours, stated
+from scalechannels.backbones.inference import colours
 from scalechannels.dense import DenseNetwork
 from scalechannels.files import atomic_path, require_writable
 
@@ -177,7 +177,7 @@ def _size(network: nn.Module, size: Size | None) -> Size | None:
     if size is not None and not all(isinstance(side, int) and side > 0 for side in size):
         raise ValueError(f"size must be a height and a width in whole pixels; got {size}")
     look = getattr(network, "look", None)
-    side = stated(network.backbone, "window") if look == "whole" else None  # type: ignore[arg-type]
+    side: Any = getattr(network, "window", None) if look == "whole" else None
     if side is not None:
         if size not in (None, (side, side)):
             raise ValueError(f"this network takes only images of {side}x{side} pixels; got the size {size}")

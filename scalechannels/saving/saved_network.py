@@ -201,6 +201,15 @@ class SavedNetwork:
         """Whether it takes grey images (B, 1, H, W)."""
         return getattr(self.network.backbone, "channels", 3) == 1
 
+    def sizes_at(self, scale: float) -> tuple[float | None, float | None]:
+        """What an object measures for which the channel σ of the reduced image decides.
+
+        In times of the training objects, and in pixels of the image; None where nobody measured it. Right to
+        about half an octave.
+        """
+        size = scale / self.own_scale if self.own_scale else None
+        return size, None if size is None or self.object_size is None else size * self.object_size
+
     @property
     def scales(self) -> list[float]:
         """σ of its channels, in pixels before an image is reduced; empty without channels."""

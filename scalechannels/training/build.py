@@ -121,22 +121,12 @@ def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
     network, data = config.network, config.data.about
     if data.side is None:
         return _for_own_images(config, channels, classes)
-    backbone: nn.Module | None = None
     if network.is_module:
         from scalechannels.plain import PlainNetwork
 
         offered = {"channels": channels or 1, "classes": classes, "image": data.image, "grid": _grid(network)}
         return PlainNetwork(build_module(network.name, network.file, **offered))
-    if network.backbone == "residual":
-        from scalechannels.backbones.residual import ResidualBackbone
-
-        features = RESIDUAL_FEATURES * network.width
-        backbone = ResidualBackbone(features, channels=channels or 3, classes=classes)
-    elif network.backbone == "efficientnet-lite0":
-        from scalechannels.backbones.efficientnet_lite import EfficientNetLite0
-
-        refuse(channels == 1, "efficientnet-lite0 takes colour images; these are grey")
-        backbone = EfficientNetLite0(classes=classes, weights=_imagenet_weights())
+    backbone = _stronger(network, channels, classes)
     if network.name == "cnn":
         from scalechannels.plain import PlainNetwork, cnn
 
@@ -189,6 +179,22 @@ def _build(config: ResolvedRun, channels: int | None, classes: int) -> Network:
     )
 
 
+def _stronger(network: ResolvedNetwork, channels: int | None, classes: int) -> nn.Module | None:
+    """The backbone that was asked for; None where it is the paper's."""
+    if network.backbone == "residual":
+        from scalechannels.backbones.residual import ResidualBackbone
+
+        features = RESIDUAL_FEATURES * network.width
+        return ResidualBackbone(features, channels=channels or 3, classes=classes)
+    if network.backbone == "efficientnet-lite0":
+        from scalechannels.backbones.efficientnet_lite import EfficientNetLite0
+
+        grey = channels == 1
+        refuse(grey, "efficientnet-lite0 takes colour images; these are grey (yours: add --data.colour rgb)")
+        return EfficientNetLite0(classes=classes, weights=_imagenet_weights())
+    return None
+
+
 def _imagenet_weights() -> str:
     """The file of weights in the folder of data, for machines without the package; else the package's."""
     from scalechannels.backbones.efficientnet_lite import FILE
@@ -224,21 +230,25 @@ def _for_own_images(config: ResolvedRun, channels: int | None, classes: int) -> 
 
     The plain CNN has one window, four times as wide as a channel's, at the resolution at which the channel of
     the training size sees an object. Its features are widened or narrowed until it needs as many
-    multiplications as all channels together.
+    multiplications as all channels together. With a stronger backbone all have this one.
     """
     from scalechannels.backbones.sized import equal_cost_backbone, multiplications, sized_backbone
 
     network, window, grid = config.network, config.window, _grid(config.network)
     channels = channels or (1 if config.data.own.colour == "grey" else 3)
+    stronger = _stronger(network, channels, classes)
     if config.data.resize is not None:
         from scalechannels.plain import PlainNetwork
 
+        if stronger is not None:
+            return PlainNetwork(stronger, resize=True, window=config.data.resize)
         wider = sized_backbone(config.data.resize, channels, classes, RESIZED_FEATURES)
         return PlainNetwork(wider, resize=True)
-    backbone = sized_backbone(window, channels, classes)
+    narrow = sized_backbone(window, channels, classes)
+    backbone = stronger or narrow
     if network.name == "cnn":
-        cost = len(grid) * multiplications(backbone)
-        plain = equal_cost_backbone(FIELD * window, channels, classes, cost)
+        cost = len(grid) * multiplications(narrow)
+        plain = stronger or equal_cost_backbone(FIELD * window, channels, classes, cost)
         single = ScaleGrid.of(config.training_scale)
         return ScaleChannelNetwork(plain, single, MaxOverScales(), FIELD * window, antialias=True)
     pool = POOLS[network.name].over(len(grid), classes)

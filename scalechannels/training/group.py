@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -214,17 +215,30 @@ class Group:
         for network in self.networks:
             without_global_batch_norm(network)
 
-    def seconds_an_epoch(self) -> float:
-        """How long an epoch takes here, by a few steps after as many to warm up; the group is then spent."""
-        steps = 3 if self.trainer.inputs.numel() else 12  # workers that bring images have to start first
+    def seconds_an_epoch(self, enough: float = math.inf) -> float:
+        """How long an epoch takes here, by a few steps after as many to warm up; the group is then spent.
+
+        enough     of an epoch that takes longer than so many seconds, a rough number is enough: two images
+                   are timed, since whole steps could take minutes, and more memory than there is
+        """
+        in_memory = self.trainer.inputs.numel() > 0
+        steps = 3 if in_memory else 12  # workers that bring images have to start first
         started = time.perf_counter()
         order = self._begin(1)  # where sizes are drawn again, that takes its time as well
         begun, rate = time.perf_counter() - started, self.training.rate_at(0)
-        some = order[:, :steps]
-        self.trainer.epoch(some, rate)
-        started = time.perf_counter()
-        self.trainer.epoch(some, rate)
-        return begun + order.shape[1] / some.shape[1] * (time.perf_counter() - started)
+
+        def timed(some: Tensor) -> float:
+            started = time.perf_counter()
+            self.trainer.epoch(some, rate)
+            return begun + order[0].numel() / some[0].numel() * (time.perf_counter() - started)
+
+        if enough < math.inf and in_memory and not self.trainer.captures:
+            few = order[:, :1, :2]
+            timed(few)  # the first step is slower than all others
+            if (found := timed(few)) > 2 * enough:  # steps of few images are slower, too
+                return found
+        timed(order[:, :steps])
+        return timed(order[:, :steps])
 
     def _begin(self, epoch: int) -> Tensor:
         """This process's images of an epoch (R, steps, B), drawn again where the data asks for it."""

@@ -77,6 +77,9 @@ def test_csv_on_the_screen_says_what_the_network_says(here: Path, capsys: pytest
     for index, row in enumerate(found):
         assert int(row["class"]) == int(probabilities[index].argmax())
         assert float(row["probability"]) == pytest.approx(float(probabilities[index].max()), abs=1e-4)
+        of_all = [float(row[f"probability_{label}"]) for label in range(10)]
+        assert of_all == pytest.approx(probabilities[index].tolist(), abs=1e-4)
+        assert "size" not in row  # nobody measured how large the training objects were
         strongest = int(shares[index].argmax())
         assert float(row["scale"]) == (0.5, 1, 2)[strongest]
         assert row["at_edge"] == str(strongest != 1).lower()
@@ -106,7 +109,9 @@ def test_json_holds_the_same_and_images_may_have_any_size(
     assert run("net", "large.png", "colour.jpg", "--out", "new/classes.json") == 0
     found = json.loads((here / "new" / "classes.json").read_text())
     assert [row["path"] for row in found] == ["large.png", "colour.jpg"]
-    assert set(found[0]) == {"path", "class", "probability", "scale", "at_edge", "contributions"}
+    known = {"path", "class", "probability", "scale", "at_edge", "contributions", "probabilities"}
+    assert set(found[0]) == known
+    assert found[0]["probabilities"][found[0]["class"]] == found[0]["probability"]
     assert sum(found[0]["contributions"]) == pytest.approx(1)
     assert "2 of 2 images" in capsys.readouterr().out
     assert run("net", "large.png", "colour.jpg", "--out", "classes.csv") == 0
@@ -195,7 +200,8 @@ def test_the_plain_network_has_no_scale_and_says_which_image_it_cannot_take(
     save(here / "small.png", ink(1, size=100)[0])
     assert run("plain", "a.png") == 0
     (row,) = rows(capsys.readouterr().out)
-    assert list(row) == ["path", "class", "probability", "scale", "at_edge"]
+    of_classes = [f"probability_{label}" for label in range(10)]
+    assert list(row) == ["path", "class", "probability", "scale", "at_edge", *of_classes]
     assert row["scale"] == ""
     assert run("plain", "a.png", "small.png") == 1
     assert (

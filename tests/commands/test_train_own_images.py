@@ -15,9 +15,11 @@ import torch
 from helpers.command_line import run
 from PIL import Image
 
+from scalechannels import Predictor
 from scalechannels.data.strokes import strokes
 from scalechannels.report import candidates, own_images_run
 from scalechannels.saving.saved_network import SavedNetwork
+from scalechannels.training import build
 from scalechannels.training.config import RunConfig
 
 FEW = ("--training.epochs", 1, "--network.low", 0.5, "--network.high", 2, "--network.ratio", 2)
@@ -78,6 +80,10 @@ def test_candidates_are_trained_compared_reported_and_one_is_kept(
     assert result["images"] == {"train": 12, "validation": 4, "test": 4}
     assert f"The report: {folder / 'report.html'}" in said
     assert result["verdict"]["text"] in said
+    won = result["candidates"][result["verdict"]["winner"]]["test"]
+    (own,) = (entry for entry in won if entry["group"] == "size" and entry["value"] == 1)
+    assert "\n4 images were tested: by chance alone, a number such as the " in said
+    assert f"'s at size 1 (own) can be {own['margin']:.0f} points off (95 %)." in said
     page = (folder / "report.html").read_text(encoding="utf-8")
     for part in ("Off the centre", "Other surroundings", "How sure they are", "What they cost", *names):
         assert part in page
@@ -105,6 +111,33 @@ def test_candidates_are_trained_compared_reported_and_one_is_kept(
     assert "testing" not in said
     assert (winner / "result.json").stat().st_mtime_ns == before[1]
     assert (folder / "report.html").read_text(encoding="utf-8") == page
+
+
+def test_a_stronger_backbone_is_that_of_all_candidates_that_can_take_it(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "RESIDUAL_FEATURES", 2)
+    photos(here / "photos")
+    few = (*QUICK, "--training.epochs", 1, "--sizes", 1, "--network.backbone", "residual")
+    assert run("train", "--data", "photos", *few) == 0
+    said = capsys.readouterr().out
+    assert "left out: scale channels everywhere; network.look everywhere needs a backbone without" in said
+    result = json.loads((only("photos-*") / "report.json").read_text())
+    assert list(result["candidates"]) == ["resized CNN", "augmented CNN", "scale channels"]
+    window, channels = 12, 6
+    costs = [trial["cost"]["multiplications"] for trial in result["candidates"].values()]
+    for trial in result["candidates"].values():
+        network = SavedNetwork.open(trial["folder"]).network
+        assert type(network.backbone).__name__ == "ResidualBackbone"
+        for side in (20, 60):  # any image is taken, as its window is what the backbone sees
+            assert network(torch.rand(1, 3, side, side)).shape == (1, 2)
+    assert len(network.grid) == channels
+    assert costs[2] == channels * costs[0]  # both see windows of 12 pixels
+    assert costs[1] > 12 * costs[0]  # four times the side, and the last layers are the same
+    by_hand = window**2 * 9 * (3 * 2 + 2 * 4) + 2 * (window // 2) ** 2 * 9 * 4 * 4
+    by_hand += (window // 2) ** 2 * 9 * 4 * 8 + (window // 4) ** 2 * 9 * 8 * 16
+    by_hand += 2 * (window // 8) ** 2 * 9 * 16 * 16 + 16 * 2
+    assert costs[0] == by_hand
 
 
 def test_unbalanced_classes_are_weighted_and_told_in_both_measures(
@@ -186,13 +219,14 @@ def test_the_plain_network_alone_has_a_report_without_channels(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     photos(here / "photos")
-    words = ("train", "--data", "photos", *FEW, "--network.name", "cnn")
+    words = ("train", "--data", "photos", *FEW, "--network.name", "cnn", "--threads", 2)
     assert run(*words, "--sizes", 1, 1) == 1
     assert "--sizes must name each size only once; got '1 1'" in capsys.readouterr().err
     assert run(*words, "--sizes", 0.5, 1) == 0
     said = capsys.readouterr().out
     assert "no channels, one window of 112 pixels" in said
     assert "1/1 plain CNN: 1 epoch …" in said
+    assert torch.get_num_threads() == 2
     assert re.search(r"The plain CNN has \d+ % accuracy over sizes ½ to 1 ", said)
     assert "Which channel decides" not in (only("photos-*") / "report.html").read_text(encoding="utf-8")
 
@@ -265,6 +299,11 @@ def test_images_that_were_reduced_are_reduced_when_predicted(
     assert float(names[0].removeprefix("channel_")) == pytest.approx(
         2 * low, abs=1e-3
     )  # in the file's pixels
+
+    answer = Predictor(folder)("photos/red/0.png")  # the same object in the same units
+    assert (float(row["size"]), float(row["pixels"])) == pytest.approx((answer.size, answer.pixels), abs=0.1)
+    assert float(row["pixels"]) == pytest.approx(60 * float(row["size"]), rel=0.02)
+    assert float(row["probability_red"]) + float(row["probability_blue"]) == pytest.approx(1, abs=2e-4)
 
     import scalechannels
     from scalechannels.data.frames import reduced

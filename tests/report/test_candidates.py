@@ -21,6 +21,7 @@ from scalechannels.report.candidates import (
 )
 from scalechannels.training.build import build_network
 from scalechannels.training.config import TrainingConfig
+from scalechannels.training.trainer import Trainer
 
 
 @pytest.fixture
@@ -85,3 +86,22 @@ def test_timing_leaves_nothing_behind(folder: Path, tmp_path: Path, monkeypatch:
     config = candidates(chosen(folder), TrainingConfig())[0][RESIZED]
     assert seconds_an_epoch(config, torch.device("cpu")) > 0
     assert list((tmp_path / "here").iterdir()) == []
+
+
+def test_what_is_far_too_slow_is_timed_by_two_images(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking everywhere in photographs, one step of 16 images took minutes and 7 GB."""
+    config = candidates(chosen(folder), TrainingConfig())[0][RESIZED]
+    timed: list[int] = []
+    epoch = Trainer.epoch
+
+    def counted(self: Trainer, order: torch.Tensor, rate: float) -> list[float]:
+        timed.append(order.numel())
+        return epoch(self, order, rate)
+
+    monkeypatch.setattr(Trainer, "epoch", counted)
+    assert seconds_an_epoch(config, torch.device("cpu"), enough=1e-9) > 1e-9
+    assert timed == [2, 2]
+    assert seconds_an_epoch(config, torch.device("cpu"), enough=1e9) > 0
+    assert timed[2:4] == [2, 2]
+    assert len(timed) == 2 + 4
+    assert timed[-1] > 2

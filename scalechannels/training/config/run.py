@@ -151,20 +151,23 @@ class RunConfig:
                 )
                 refuse(network.width > 1, "network.width is not for the paper's backbone of CIFAR-10")
                 refuse(bool(network.dropout), "network.dropout is not for the paper's backbone of CIFAR-10")
-            weighted = backbone == "efficientnet-lite0"
-            refuse(weighted and network.width > 1, "network.width is not for efficientnet-lite0; remove it")
-            given = weighted and network.initialisation is not None
-            refuse(given, "network.initialisation would overwrite the weights from ImageNet; remove it")
         else:
-            other = "your own images" if about.of_user else data.name
             refuse(
-                backbone != "paper",
-                f"network.backbone {backbone} works only with cifar10 and emoji; got {other}. In "
-                "your own training loop you can use it: fovlse(grid, backbone=ResidualBackbone(…))",
+                backbone != "paper" and not about.of_user,
+                f"network.backbone {backbone} works only with cifar10, emoji and your own images; got "
+                f"{data.name}. In your own training loop you can use it: fovlse(grid, "
+                "backbone=ResidualBackbone(…))",
             )
+        weighted = backbone == "efficientnet-lite0"
+        refuse(weighted and network.width > 1, "network.width is not for efficientnet-lite0; remove it")
+        given = weighted and network.initialisation is not None
+        refuse(given, "network.initialisation would overwrite the weights from ImageNet; remove it")
         if about.of_user:
-            side = 28 if network.window is None else network.window
-            refuse(not 11 <= side <= 256, f"network.window must be from 11 to 256 pixels; got {side}")
+            least = 32 if weighted else 11
+            side = least if network.window is None else network.window
+            refuse(not least <= side <= 256, f"network.window must be from {least} to 256 pixels; got {side}")
+            padded = backbone != "paper" and network.look == "everywhere"
+            refuse(padded, f"network.look everywhere needs a backbone without padding, not {backbone}")
             single = network.pretrained is not None
             unfit = name == "swmax" or network.is_module
             refuse(unfit, f"your own images need a foveated network or cnn; got network.name {name}")
@@ -173,7 +176,9 @@ class RunConfig:
             refuse(resized and name != "cnn", f"data.resize needs network.name cnn; got {name}")
             if resized:
                 side = data.resize or 0
-                refuse(not 11 <= side <= 256, f"data.resize must be from 11 to 256 pixels; got {side}")
+                refuse(
+                    not least <= side <= 256, f"data.resize must be from {least} to 256 pixels; got {side}"
+                )
             refuse(network.width > 1, "network.width does not apply to your own images; remove it")
             averaged = network.average_scales
             refuse(averaged, "network.average_scales does not apply to your own images; remove it")

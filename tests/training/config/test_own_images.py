@@ -137,7 +137,21 @@ def test_fovconc_on_own_images_keeps_the_name_and_the_weights_of_the_first_editi
         ),
         ({"redraw": True}, {}, r"^data\.redraw needs two or more data\.sizes; got 1$"),
         ({}, {"pretrained": 1.0}, r"network\.pretrained does not apply to your own images"),
-        ({}, {"backbone": "residual"}, "only with cifar10 and emoji; got your own images"),
+        (
+            {},
+            {"backbone": "residual", "look": "everywhere"},
+            "needs a backbone without padding, not residual",
+        ),
+        (
+            {},
+            {"backbone": "efficientnet-lite0", "window": 28},
+            r"network\.window must be from 32 to 256 pixels; got 28",
+        ),
+        (
+            {"resize": 28},
+            {"name": "cnn", "backbone": "efficientnet-lite0"},
+            r"data\.resize must be from 32 to 256 pixels; got 28",
+        ),
         (
             {"reduce": 4},
             {},

@@ -146,7 +146,7 @@ def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
         (lambda: run("mnist", flips=True, jitter=1).resolve(), r"training\.jitter works only with foveated"),
         (
             lambda: RunConfig(network=NetworkConfig(backbone="residual")).resolve(),
-            "only with cifar10 and emoji; got strokes",
+            "only with cifar10, emoji and your own images; got strokes",
         ),
         (lambda: RunConfig(DataConfig("cifar10"), NetworkConfig(width=2)).resolve(), r"network\.width"),
         (lambda: RunConfig(DataConfig("cifar10"), NetworkConfig(dropout=0.1)).resolve(), r"network\.dropout"),
