@@ -22,6 +22,7 @@ from scalechannels import (
 from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.data.image_set import ImageSet
 from scalechannels.sampling import resample
+from scalechannels.saving.saved_network import SavedNetwork
 from scalechannels.training.evaluate import evaluate_set
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -287,3 +288,15 @@ def test_explaining_does_not_depend_on_the_mode_and_leaves_no_trace() -> None:
     for name, value in network.state_dict().items():
         assert torch.equal(value, before[name]), name
     assert torch.equal(network.eval()(images), said)
+
+
+def test_a_network_averaged_over_scales_is_used_as_the_plain_one(tmp_path: Path):
+    """Saved without it, a network of own grey images was taken for one of digits."""
+    network = cnn(classes=2)
+    used = {"classes": ["cat", "dog"], "background": None, "values": "unit", "reduce": 2, "detector": None}
+    network.usage = {**used, "temperature": 0.5, "object_size": 20.0, "own_scale": 1.0}
+    averaged_over_scales(network, ScaleGrid.of(1, 2), 1).save_pretrained(tmp_path)
+    saved = SavedNetwork.open(tmp_path)
+    assert (saved.names, saved.values, saved.reduce) == (["cat", "dog"], "unit", 2)
+    # What was measured of other logits and channels says nothing of these.
+    assert (saved.temperature, saved.object_size, saved.own_scale) == (1.0, None, None)
