@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -226,14 +227,21 @@ def found_in(
 
 
 def named(files: Sequence[Path]) -> dict[Path, str]:
-    """A name for the picture of each file: its stem, or its whole path where two have the same stem."""
-    stems = [file.stem for file in files]
-    return {
-        file: f"{file.stem}-detections"
-        if stems.count(file.stem) == 1
-        else "-".join((*file.parts[-2:-1], file.name)).strip("/") + "-detections"
-        for file in files
-    }
+    """A name for the picture of each file: its stem; with its folder where two have the same stem, and a
+    number where these are the same, too. Small and large letters count as the same: some disks take them so.
+    """
+    stems = Counter(file.stem.lower() for file in files)
+    names: dict[Path, str] = {}
+    taken: set[str] = set()
+    for file in files:
+        whole = "-".join((*file.parts[-2:-1], file.name)).strip("/")
+        own = name = file.stem if stems[file.stem.lower()] == 1 else whole
+        number = 2
+        while name.lower() in taken:
+            name, number = f"{own}-{number}", number + 1
+        taken.add(name.lower())
+        names[file] = f"{name}-detections"
+    return names
 
 
 def counted(objects: Sequence[Any]) -> str:
