@@ -60,6 +60,7 @@ def with_one(value: float) -> np.ndarray:
         (with_one(np.nan), "NaN"),
         (list(with_one(np.inf)), r"image 4 of X has values that are NaN or infinite"),
         ([[1, 2], [3]], "X must be .* it is no array"),
+        (np.zeros((4, 16, 3), np.uint8), r"X\[None\]; objects need 8 pixels or more"),
     ],
 )
 def test_what_nothing_can_be_learnt_from_is_refused(quick: Quick, given: Any, says: str) -> None:
