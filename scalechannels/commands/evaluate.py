@@ -77,6 +77,10 @@ def evaluate(
     if images is not None and data is not None:
         raise ValueError(f"--data FOLDER cannot be combined with --data.name {data}; remove one of them")
     if images is not None and not holds_the_runs_images(saved.folder / RUN, images):
+        if split != "test":
+            raise ValueError(
+                f"all images of --data are tested, unless they are those of the run: remove --split {split}"
+            )
         found = labelled_images(saved, images, on, sizes)
     else:
         found = images_of_the_data(saved, folder, images, data, on, root, split, sizes)

@@ -148,3 +148,12 @@ def test_data_of_another_range_of_values_is_refused(here: Path, capsys: pytest.C
     network.usage = None  # of one of which nobody said it, the data say it
     network.save_pretrained("own")
     assert run("evaluate", "own", "--data.name", "strokes", "--sizes", 1) == 0
+
+
+def test_a_split_of_images_that_have_none_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = write(here / "photos", [(28, 28)] * 2)
+    for name, digit in (("class0", "3"), ("class1", "7")):
+        (root / name).rename(root / digit)
+    assert run("evaluate", "fovlse-mnist", "--data", "photos", "--split", "validation") == 1
+    assert capsys.readouterr().err.endswith("are those of the run: remove --split validation\n")
+    assert run("evaluate", "fovlse-mnist", "--data", "photos") == 0
