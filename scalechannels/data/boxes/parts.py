@@ -69,8 +69,8 @@ def new_ones(boxed: BoxedImages, negatives: Sequence[LabelledImage]) -> list[Lab
         same = known.get(one.content)
         if same is not None and len(same.labels):
             raise LabelsError(
-                f"'{written(one.path)}', of --negatives, is a copy of '{written(same.path)}', which has labelled "
-                "objects: they would be learnt as background. Remove it from that folder"
+                f"'{written(one.path)}', of --negatives, is a copy of '{written(same.path)}', which has "
+                "labelled objects: they would be learnt as background. Remove it from that folder"
             )
     return [one for one in negatives if one.content not in known]
 
