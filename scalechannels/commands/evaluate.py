@@ -31,8 +31,8 @@ def evaluate(
         Parameter(
             name="--data",
             help="A folder of labelled images, with a subfolder for each class: all are tested as they are, "
-            "or at --sizes. If it holds the images of the run itself, which may have moved, only those held "
-            "out from training are tested.",
+            "or at --sizes, but for copies of images that the run learnt from. If it holds the images of the "
+            "run itself, which may have moved, only those held out from training are tested.",
         ),
     ] = None,
     out: Annotated[
