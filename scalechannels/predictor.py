@@ -77,7 +77,7 @@ class Predictor:
                 "invert=True",
                 stacklevel=2,
             )
-        taken = reduced(as_taken(read, saved.values, invert), saved.reduce)
+        taken = as_taken(reduced(read, saved.reduce), saved.values, invert)
         said = saved.network.explain(taken[None].to(self.device))
         require_finite(said.logits, () if isinstance(image, Tensor) else (os.fspath(image),))
         shares = (said.logits[0] / saved.temperature).softmax(0).tolist()

@@ -191,8 +191,9 @@ def found_in(
 
     limit = options.max_pixels or MAX_PIXELS
     picture = read_image(file, grey=saved.grey, max_pixels=limit)  # (C, H, W), 0 to 1
-    taken = as_taken(picture, options.values or saved.values, options.invert)
-    prepared = reduced(taken, saved.reduce).to(next(detector.network.parameters()).device)
+    smaller = reduced(picture, saved.reduce)
+    prepared = as_taken(smaller, options.values or saved.values, options.invert)
+    prepared = prepared.to(next(detector.network.parameters()).device)
     try:
         found = detector(prepared) if look == "everywhere" else detector.at_interest_points(prepared)
     except NotFiniteError as error:
@@ -219,7 +220,7 @@ def found_in(
     }
     remarked = list(remarks(result, saved, prepared))
     if saved.grey:  # drawn in colour all the same, once the room that the search took is free again
-        del taken, prepared
+        del smaller, prepared
         picture = read_image(file, max_pixels=limit)
     with atomic_path(overlay) as temporary:
         draw(picture, result["objects"], saved.classes).save(temporary, format="png")
