@@ -24,6 +24,7 @@ from scalechannels.network import Explanation, ScaleChannelNetwork
 from scalechannels.pooling import MeanProbabilityOverScales
 from scalechannels.sampling import Outside, require_images, resample
 from scalechannels.saving.saved_network import Network
+from scalechannels.saving.usage import USAGE
 from scalechannels.scales import ScaleGrid
 
 
@@ -176,6 +177,9 @@ def averaged_over_scales(
             "training images"
         )
     factors = ScaleGrid.of(*(size / training_size for size in sizes))
-    return ScaleChannelNetwork(
+    averaged = ScaleChannelNetwork(
         backbone, factors, MeanProbabilityOverScales(), side, outside=outside, antialias=antialias
     )
+    if network.usage is not None:  # but for what was measured of other logits
+        averaged.usage = {key: network.usage[key] for key in USAGE if key in network.usage}
+    return averaged

@@ -8,6 +8,7 @@ answer.label, answer.probability, answer.size      # "cat", 0.93, 1.9 times the 
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +16,8 @@ import torch
 from torch import Tensor
 
 from scalechannels.data.frames import reduced
-from scalechannels.data.pictures import as_taken, read_image
+from scalechannels.data.image_files import written
+from scalechannels.data.pictures import as_taken, is_dark_on_light, read_image
 from scalechannels.network import require_finite
 from scalechannels.saving.saved_network import SavedNetwork
 
@@ -61,11 +63,21 @@ class Predictor:
         self.saved.network.to(self.device).eval()
 
     @torch.inference_mode()
-    def __call__(self, image: str | os.PathLike[str] | Tensor) -> Answer:
-        """`image` is a file, or a tensor (C, H, W) with values from 0 to 1."""
+    def __call__(self, image: str | os.PathLike[str] | Tensor, *, invert: bool = False) -> Answer:
+        """`image` is a file, or a tensor (C, H, W) with values from 0 to 1.
+
+        Networks for digits expect light ink on dark ground; with `invert`, black and white are swapped first.
+        """
         saved = self.saved
         read = _checked(image) if isinstance(image, Tensor) else read_image(Path(image), grey=saved.grey)
-        taken = reduced(as_taken(read, saved.values, False), saved.reduce)
+        if saved.values == "digits" and not invert and is_dark_on_light(read):
+            which = "the image" if isinstance(image, Tensor) else f"'{written(os.fspath(image))}'"
+            warnings.warn(
+                f"{which} looks dark on light, but this network expects light objects on dark; try "
+                "invert=True",
+                stacklevel=2,
+            )
+        taken = as_taken(reduced(read, saved.reduce), saved.values, invert)
         said = saved.network.explain(taken[None].to(self.device))
         require_finite(said.logits, () if isinstance(image, Tensor) else (os.fspath(image),))
         shares = (said.logits[0] / saved.temperature).softmax(0).tolist()

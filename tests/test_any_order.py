@@ -3,6 +3,7 @@
 SEQUENCES=1000 pytest tests/test_any_order.py tries more than the few of an ordinary run.
 """
 
+import copy
 import os
 import tempfile
 import warnings
@@ -25,6 +26,7 @@ from scalechannels import (
     Predictor,
     ScaleChannelNetwork,
     ScaleGrid,
+    averaged_over_scales,
     evidence_centres,
     expected_window,
     scale_contributions,
@@ -212,23 +214,41 @@ class AnyOrder(RuleBasedStateMachine):
 
         self.unchanged(look)
 
-    @rule()
-    def predicted(self) -> None:
+    @rule(kind=st.sampled_from((torch.float32, torch.float64, torch.bfloat16)))
+    def predicted(self, kind: torch.dtype) -> None:
         """From a folder, as the command line does it: reduced first, and calibrated."""
         if self.slopes:
             return  # only whoever has the changed layers can load it
 
         def look() -> None:
-            with tempfile.TemporaryDirectory() as folder:
-                self.saved(self.network, folder)
-                said = Predictor(folder)(IMAGES[0])
-            with torch.no_grad():
-                logits = self.fresh()(reduced(IMAGES[0], self.usage["reduce"])[None])
-            shares = (logits / self.usage.get("temperature", 1.0)).softmax(1)[0]
-            same(torch.tensor(list(said.probabilities.values())), shares)
-            assert list(said.probabilities) == ["a", "b", "c", "background"]
+            whole = copy.deepcopy(self.network).to(kind)
+            fresh = self.fresh().to(kind).float()
+            self.answers_from_a_folder(whole, fresh, self.usage.get("temperature", 1.0))
 
         self.unchanged(look)
+
+    @precondition(lambda self: self.kind == "whole, resized")
+    @rule()
+    def averaged(self) -> None:
+        """A network that is made of this one is used like it."""
+        if self.slopes:
+            return
+
+        def look() -> None:
+            whole, fresh = (averaged_over_scales(one, GRID, 1) for one in (self.network, self.fresh()))
+            self.answers_from_a_folder(whole, fresh.eval(), 1.0)  # whose logits nobody has calibrated
+
+        self.unchanged(look)
+
+    def answers_from_a_folder(self, whole: Any, fresh: Any, temperature: float) -> None:
+        """A network that is saved and asked, and what a fresh one says."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.saved(whole, folder)
+            said = Predictor(folder)(IMAGES[0])
+        with torch.no_grad():
+            logits = fresh(reduced(IMAGES[0], self.usage["reduce"])[None])
+        same(torch.tensor(list(said.probabilities.values())), (logits / temperature).softmax(1)[0])
+        assert list(said.probabilities) == ["a", "b", "c", "background"]
 
     def unchanged(self, look: Any) -> None:
         modes = [part.training for part in self.network.modules()]

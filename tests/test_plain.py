@@ -24,6 +24,7 @@ from scalechannels.backbones.paper import ConvBackbone, mnist_backbone
 from scalechannels.backbones.residual import ResidualBackbone
 from scalechannels.data.image_set import ImageSet
 from scalechannels.sampling import resample
+from scalechannels.saving.saved_network import SavedNetwork
 from scalechannels.training.evaluate import evaluate_set
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -303,3 +304,15 @@ def test_a_backbone_of_any_window_is_given_one(tmp_path) -> None:
     assert (again.window, _size(again, None)) == (16, (16, 16))
     assert torch.equal(again(images), network(images))
     assert torch.allclose(again(images), network(plain.resized(images, 16)), atol=1e-5)
+
+
+def test_a_network_averaged_over_scales_is_used_as_the_plain_one(tmp_path: Path):
+    """Saved without it, a network of own grey images was taken for one of digits."""
+    network = cnn(classes=2)
+    used = {"classes": ["cat", "dog"], "background": None, "values": "unit", "reduce": 2, "detector": None}
+    network.usage = {**used, "temperature": 0.5, "object_size": 20.0, "own_scale": 1.0}
+    averaged_over_scales(network, ScaleGrid.of(1, 2), 1).save_pretrained(tmp_path)
+    saved = SavedNetwork.open(tmp_path)
+    assert (saved.names, saved.values, saved.reduce) == (["cat", "dog"], "unit", 2)
+    # What was measured of other logits and channels says nothing of these.
+    assert (saved.temperature, saved.object_size, saved.own_scale) == (1.0, None, None)

@@ -27,7 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "files": set(),
     "core": {"backbones", "saving"},
     "backbones": {"core"},
-    "saving": {"core", "backbones", "files", "scalechannels"},
+    "saving": {"core", "backbones", "data", "files", "scalechannels"},
     "meters": {"core", "backbones"},
     "detection": {"core", "backbones", "saving", "data", "files"},
     "data": {"core", "files"},

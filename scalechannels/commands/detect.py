@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -190,8 +191,9 @@ def found_in(
 
     limit = options.max_pixels or MAX_PIXELS
     picture = read_image(file, grey=saved.grey, max_pixels=limit)  # (C, H, W), 0 to 1
-    taken = as_taken(picture, options.values or saved.values, options.invert)
-    prepared = reduced(taken, saved.reduce).to(next(detector.network.parameters()).device)
+    smaller = reduced(picture, saved.reduce)
+    prepared = as_taken(smaller, options.values or saved.values, options.invert)
+    prepared = prepared.to(next(detector.network.parameters()).device)
     try:
         found = detector(prepared) if look == "everywhere" else detector.at_interest_points(prepared)
     except NotFiniteError as error:
@@ -218,7 +220,7 @@ def found_in(
     }
     remarked = list(remarks(result, saved, prepared))
     if saved.grey:  # drawn in colour all the same, once the room that the search took is free again
-        del taken, prepared
+        del smaller, prepared
         picture = read_image(file, max_pixels=limit)
     with atomic_path(overlay) as temporary:
         draw(picture, result["objects"], saved.classes).save(temporary, format="png")
@@ -226,14 +228,21 @@ def found_in(
 
 
 def named(files: Sequence[Path]) -> dict[Path, str]:
-    """A name for the picture of each file: its stem, or its whole path where two have the same stem."""
-    stems = [file.stem for file in files]
-    return {
-        file: f"{file.stem}-detections"
-        if stems.count(file.stem) == 1
-        else "-".join((*file.parts[-2:-1], file.name)).strip("/") + "-detections"
-        for file in files
-    }
+    """A name for the picture of each file: its stem; with its folder where two have the same stem, and a
+    number where these are the same, too. Small and large letters count as the same: some disks take them so.
+    """
+    stems = Counter(file.stem.lower() for file in files)
+    names: dict[Path, str] = {}
+    taken: set[str] = set()
+    for file in files:
+        whole = "-".join((*file.parts[-2:-1], file.name)).strip("/")
+        own = name = file.stem if stems[file.stem.lower()] == 1 else whole
+        number = 2
+        while name.lower() in taken:
+            name, number = f"{own}-{number}", number + 1
+        taken.add(name.lower())
+        names[file] = f"{name}-detections"
+    return names
 
 
 def counted(objects: Sequence[Any]) -> str:

@@ -31,8 +31,8 @@ def evaluate(
         Parameter(
             name="--data",
             help="A folder of labelled images, with a subfolder for each class: all are tested as they are, "
-            "or at --sizes. If it holds the images of the run itself, which may have moved, only those held "
-            "out from training are tested.",
+            "or at --sizes, but for copies of images that the run learnt from. If it holds the images of the "
+            "run itself, which may have moved, only those held out from training are tested.",
         ),
     ] = None,
     out: Annotated[
@@ -77,6 +77,10 @@ def evaluate(
     if images is not None and data is not None:
         raise ValueError(f"--data FOLDER cannot be combined with --data.name {data}; remove one of them")
     if images is not None and not holds_the_runs_images(saved.folder / RUN, images):
+        if split != "test":
+            raise ValueError(
+                f"all images of --data are tested, unless they are those of the run: remove --split {split}"
+            )
         found = labelled_images(saved, images, on, sizes)
     else:
         found = images_of_the_data(saved, folder, images, data, on, root, split, sizes)

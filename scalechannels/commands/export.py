@@ -66,7 +66,6 @@ def export(
     - scalechannels export runs/NAME --onnx digits.onnx
     - scalechannels export digit-detector --dense --onnx detector.onnx
     """
-    from scalechannels.data.pictures import BACKGROUND
     from scalechannels.dense import DenseNetwork
     from scalechannels.saving.onnx import export_onnx
     from scalechannels.saving.saved_network import SavedNetwork
@@ -87,17 +86,7 @@ def export(
         exported = DenseNetwork(saved.network) if dense else saved.network
     except TypeError as error:  # a backbone that cannot slide
         raise ValueError(f"'{network}' has no dense form: {error}") from error
-    done = export_onnx(
-        exported,
-        onnx,
-        size=size,
-        classes=saved.classes,
-        background=saved.background,
-        values=(BACKGROUND, -BACKGROUND) if saved.values == "digits" else (0.0, 1.0),
-        reduce=saved.reduce,
-        temperature=saved.temperature,
-        windows=windows,
-    )
+    done = export_onnx(exported, onnx, size=size, windows=windows)
     height, width = done.size or ("height", "width")
     megabytes = done.path.stat().st_size / 1e6
     batch = 1 if dense else "batch"

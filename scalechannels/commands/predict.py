@@ -204,11 +204,11 @@ def read_images(
         if values == "digits" and pictures.is_dark_on_light(image):
             dark.append(path)
         size = image.shape[1], image.shape[2]
-        image = pictures.as_taken(image, values, options.invert)
         if saved.reduce > 1:
             from scalechannels.data.frames import reduced
 
             image = reduced(image, saved.reduce)
+        image = pictures.as_taken(image, values, options.invert)
         yield Taken(path, image, size)
         del image  # before the next one is read
 

@@ -150,15 +150,16 @@ def _opened(path: Path, classes: int) -> Drawings:
     try:
         with np.load(path) as members:
             about = json.loads(members["about"].tobytes())
-    except DAMAGED as error:
+        made_by, classes_there = (about["format"], about["packages"]), tuple(about["classes"])
+    except (*DAMAGED, TypeError) as error:
         raise OSError(
             f"'{path}' is damaged ({error}); remove it and run scalechannels data generate emoji"
         ) from None
-    if about["format"] != FORMAT or about["packages"] != _packages() or len(about["classes"]) != classes:
+    if made_by != (FORMAT, _packages()) or len(classes_there) != classes:
         raise OSError(
             f"'{path}' was rendered by another version; remove it and run scalechannels data generate emoji"
         )
-    return Drawings(path, tuple(about["classes"]))
+    return Drawings(path, classes_there)
 
 
 def _is_whole(path: Path, classes: int) -> bool:

@@ -13,7 +13,7 @@ import hashlib
 import os
 import warnings
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -43,6 +43,8 @@ PARTS: dict[str, Part] = {
 }
 """The names of folders that are parts of the data and not classes."""
 
+BEGINNING = 16
+"""Digits of a checksum that tell images apart."""
 SHOWN = 10  # of those that cannot be read, each with its reason
 
 
@@ -167,7 +169,15 @@ class ImageFolder:
         paths, labels = tuple(self.paths[i] for i in indices), tuple(self.labels[i] for i in indices)
         sizes = tuple(self.sizes[i] for i in indices) if self.sizes else ()
         given = tuple(self.given[i] for i in indices) if self.given else ()
-        return replace(self, paths=paths, labels=labels, sizes=sizes, given=given)
+        made = replace(self, paths=paths, labels=labels, sizes=sizes, given=given)
+        if "contents" in self.__dict__:  # no file is read again for it
+            made.__dict__["contents"] = tuple(self.contents[i] for i in indices)
+        return made
+
+    def without(self, contents: Collection[str]) -> ImageFolder:
+        """The images that are no copies of files whose checksums begin like these."""
+        known = frozenset(contents)
+        return self._subset([i for i, own in enumerate(self.contents) if own[:BEGINNING] not in known])
 
 
 class Parts(NamedTuple):

@@ -134,6 +134,7 @@ def _keep(state: Path, parts: dict[str, Any], generator: torch.Generator, step: 
         "losses": losses,
         "generator": generator.get_state(),
         "torch": torch.get_rng_state(),
+        **({"cuda": torch.cuda.get_rng_state()} if torch.cuda.is_available() else {}),  # dropout, on a GPU
     }
     with atomic_path(state) as temporary:
         torch.save(kept, temporary)

@@ -128,7 +128,7 @@ def probabilities(network: Any, images: Sequence[Tensor], device: torch.device) 
     """What a network says of images (C, H, W) of any sizes, from 0 to 1 or as bytes: (N, K)."""
     usage = network.usage
     taken = (reduced(from_zero_to_one(one), usage["reduce"]) for one in images)
-    logits = answered(network.to(device).eval(), taken, device).logits
+    logits = answered(network.to(device), taken, device).logits
     require_finite(logits)
     return (logits.double() / usage.get("temperature", 1.0)).softmax(1)
 

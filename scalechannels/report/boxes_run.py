@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scalechannels.data.boxes.labelled import BoxedImages, LabelledImage
-from scalechannels.data.boxes.parts import parts, without_objects
+from scalechannels.data.boxes.parts import new_ones, parts, without_objects
 from scalechannels.data.boxes.reading import read_boxes
 from scalechannels.data.boxes.sheet import summary
 from scalechannels.data.decoding import MAX_PIXELS
@@ -50,7 +50,7 @@ def train_on_boxes(
         established.require(against, device)
     stated = read_boxes(labels, skip=skip, max_pixels=limit)
     boxed = stated.with_objects()
-    quiet = without_objects(negatives, limit, skip=skip) if negatives else []
+    quiet = new_ones(stated, without_objects(negatives, limit, skip=skip)) if negatives else []
     choices = Choices.of(boxed, low, high)
     divided = parts(boxed, quiet, seed)
     learnt = divided.learnt
@@ -153,9 +153,13 @@ def _left_out(stated: BoxedImages, boxed: BoxedImages) -> Iterator[str]:
 
 
 def identity(boxed: BoxedImages, quiet: Sequence[LabelledImage], options: dict[str, Any]) -> str:
-    """What tells one training from another: the labels, the images' names and sizes, and the options."""
+    """What tells one training from another: the labels, the images' names and contents, and the options."""
     labels = [
-        [image.path.name, image.path.stat().st_size, image.boxes.tolist(), image.labels.tolist()]
+        [
+            image.path.name,
+            image.content,
+            *(part.tolist() for part in (image.boxes, image.labels, image.ignored)),
+        ]
         for image in (*boxed.images, *quiet)
     ]
     return hashlib.sha256(json.dumps([boxed.classes, labels, options]).encode()).hexdigest()[:8]

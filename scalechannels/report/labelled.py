@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +21,7 @@ from scalechannels.network import require_finite
 from scalechannels.report.conditions import Condition, picture
 from scalechannels.report.trial import answered, summary
 from scalechannels.saving.saved_network import SavedNetwork
+from scalechannels.saving.usage import RESULT, data_of, read_table
 from scalechannels.training.progress import Progress
 
 
@@ -42,6 +44,7 @@ def labelled(
         raise ValueError(
             f"the network knows the classes {', '.join(names)}, but '{folder}' has {', '.join(unknown)}"
         )
+    found = unknown_to(saved, found)
     labels = torch.tensor([names.index(found.classes[label]) for label in found.labels])
     network = saved.network.to(device).eval()
     entries = []
@@ -54,6 +57,32 @@ def labelled(
             entries.append({"size": size, **entry})
             progress.advance(f"size {size:.3g}: {entry['accuracy']:.1f} %", len(sizes))
     return {"split": "all", "sizes": entries}
+
+
+def unknown_to(saved: SavedNetwork, found: ImageFolder) -> ImageFolder:
+    """The images of a folder that a run has not learnt from; a warning says how many are left out.
+
+    Limit: runs of earlier versions do not say which these are, nor do networks without a run. A copy is a
+    file with the same bytes.
+    """
+    known = read_table(saved.folder / RESULT).get("learnt_from")
+    if known is None:
+        if Path(data_of(saved.folder).get("folder") or "") == found.root.resolve():
+            warnings.warn(
+                f"'{written(found.root)}' has other images than when '{saved.folder}' was trained on it: "
+                "some of those that are tested may have been learnt from",
+                stacklevel=3,
+            )
+        return found
+    if not (isinstance(known, list) and all(isinstance(one, str) for one in known)):
+        raise ValueError(f"'{saved.folder / RESULT}' is damaged: its learnt_from must list checksums")
+    new = found.without(known)
+    if left_out := len(found) - len(new):
+        said = f"{left_out} of {len(found)} images in '{written(found.root)}' were trained on, or chosen by"
+        if not len(new):
+            raise ValueError(f"{said}: there is nothing to test on")
+        warnings.warn(f"{said}: left out", stacklevel=3)
+    return new
 
 
 def _pictures(

@@ -232,9 +232,12 @@ def _tried(name: str, run: Run, wanted: Sequence[Condition], asked: Asked, say: 
     """A candidate's trial, from its file or made now; its network is calibrated by it."""
     path, asked_for = run.folder / TRIAL, [[one.group, one.value] for one in wanted]
     if path.exists():
-        known = json.loads(path.read_text(encoding="utf-8"))
-        if known["conditions"] == asked_for:
-            return known
+        try:
+            known = json.loads(path.read_text(encoding="utf-8"))
+            if known["conditions"] == asked_for:
+                return known
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"'{path}' is damaged ({error}); remove it to test again") from error
     say(f"testing {name} …", flush=True)
     network: Any = load(run.folder).to(asked.device)
     data = open_data(run.config.data, asked.device)

@@ -91,6 +91,7 @@ class Derivatives(nn.Module):
 
     def forward(self, maps: Tensor) -> Tensor:
         S, N, H, W = maps.shape
+        kind = maps.dtype
         with in_full_precision(maps):
             maps = maps if maps.dtype == torch.float64 else maps.float()
             down, across = self.matrices(H, maps), self.matrices(W, maps)  # (S, orders, out, side)
@@ -102,7 +103,7 @@ class Derivatives(nn.Module):
                 for columns in range(self.order + 1)
             ]
             found = [(half[columns] @ down[:, row].mT).unflatten(1, (N, -1)) for row, columns in self.pairs]
-            return torch.stack(found, 2)  # (S, N, D, W, H)
+            return torch.stack(found, 2).to(kind)  # (S, N, D, W, H)
 
     def matrices(self, side: int, like: Tensor) -> Tensor:
         """(S, orders, side, side), or one row for the centre; kept for the next image of this size."""

@@ -49,6 +49,7 @@ class RieszTransforms(nn.Module):
 
     def forward(self, maps: Tensor) -> Tensor:
         B, C, H, W = maps.shape
+        kind = maps.dtype
         with in_full_precision(maps):
             maps = maps if maps.dtype == torch.float64 else maps.float()
             key = (H, W, maps.device, maps.dtype)
@@ -58,7 +59,7 @@ class RieszTransforms(nn.Module):
             spectrum = (
                 torch.fft.rfft2(maps.contiguous())[:, :, None] * self.made[key]
             )  # (B, C, 5, H, W/2 + 1)
-            return torch.fft.irfft2(spectrum, s=(H, W)).view(B, C * TRANSFORMS, H, W)
+            return torch.fft.irfft2(spectrum, s=(H, W)).view(B, C * TRANSFORMS, H, W).to(kind)
 
 
 class RieszNetwork(Rival):

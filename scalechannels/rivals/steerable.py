@@ -143,6 +143,11 @@ class ScaleSteerableNetwork(Rival):
     def logits(self, images: Tensor) -> Tensor:
         maps = images[:, None]  # (B, 1, C, H, W)
         last = len(self.convolved) - 1
+        height, width = images.shape[2:]
+        if min(height, width) < 2**last:  # each layer but the last halves the sides
+            raise ValueError(
+                f"images must have at least {2**last}x{2**last} pixels for these layers; got {height}x{width}"
+            )
         for layer, (convolve, norm) in enumerate(zip(self.convolved, self.norms, strict=True)):
             maps = convolve(maps)  # (B, S, C', H, W)
             if self.scalar or layer == last:

@@ -76,10 +76,12 @@ class SpatialTransformer(Rival):
 
 def resampled(images: Tensor, windows: Tensor) -> Tensor:
     """What windows (B, 2, 3) see of images (B, C, H, W), as many pixels; the border goes on outside."""
+    kind = images.dtype
     with in_full_precision(images):
         images = images if images.dtype == torch.float64 else images.float()
         grid = F.affine_grid(windows.to(images), list(images.shape), align_corners=False)
-        return F.grid_sample(images, grid, padding_mode="border", align_corners=False)
+        seen = F.grid_sample(images, grid, padding_mode="border", align_corners=False)
+        return seen.to(kind)
 
 
 def affine_transformer(channels: int, classes: int, image: int) -> SpatialTransformer:

@@ -33,6 +33,8 @@ from scalechannels import __version__
 from scalechannels.backbones.inference import colours
 from scalechannels.dense import DenseNetwork
 from scalechannels.files import atomic_path, require_writable
+from scalechannels.saving.saved_network import Network
+from scalechannels.saving.usage import used
 
 OPSET = 20
 TOLERANCE = 1e-4
@@ -71,9 +73,9 @@ def export_onnx(
     size: Size | None = None,
     classes: Sequence[str] | None = None,
     background: int | None = None,
-    values: tuple[float, float] = (0.0, 1.0),
-    reduce: int = 1,
-    temperature: float = 1.0,
+    values: tuple[float, float] | None = None,
+    reduce: int | None = None,
+    temperature: float | None = None,
     windows: bool = False,
 ) -> Exported:
     """Write a network as ONNX, once onnxruntime agrees with PyTorch.
@@ -87,6 +89,8 @@ def export_onnx(
     reduce      how many times smaller images have to be made first, for the metadata
     temperature what logits have to be divided by for calibrated probabilities, for the metadata
     windows     whether the file also gives what each channel sees, of a network that looks at the centre
+
+    What the metadata are to say and is not given is what the network's `usage` says.
 
     Law: logits agree within 1e-4 (relative to the largest where that exceeds 1) on random images, for
     batches of several sizes and, where the size is free, images of two. A file that fails is not left behind,
@@ -105,6 +109,16 @@ def export_onnx(
     if target.suffix.lower() != ".onnx":
         raise ValueError(f"the name of the file must end in .onnx; got '{path}'")
     require_writable(target)
+    inner: Any = getattr(network, "network", network)  # of a dense one
+    usage = used(inner) if isinstance(inner, Network) else {}
+    classes = usage.get("classes") if classes is None else classes
+    background = usage.get("background") if background is None else background
+    reduce = usage.get("reduce", 1) if reduce is None else reduce
+    temperature = usage.get("temperature", 1.0) if temperature is None else temperature
+    if values is None:
+        from scalechannels.data.pictures import BACKGROUND
+
+        values = (BACKGROUND, -BACKGROUND) if usage.get("values") == "digits" else (0.0, 1.0)
     if not values[0] < values[1]:
         raise ValueError(f"values must be (least, greatest); got {values}")
     if isinstance(reduce, bool) or not isinstance(reduce, int) or reduce < 1:
@@ -116,7 +130,6 @@ def export_onnx(
         )
     size = _size(network, size)
     module = _Outputs(copy.deepcopy(network).cpu().float().eval(), windows)
-    inner: Any = getattr(network, "network", network)  # of a dense one
     channels = colours(getattr(inner, "backbone", inner), otherwise=3)
     batches = (1,) if module.dense else BATCHES
     sizes = ANY_SIZES if size is None else (size,)

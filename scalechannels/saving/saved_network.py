@@ -48,6 +48,8 @@ HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 HUB_OPTIONS = ("revision", "cache_dir", "force_download", "local_files_only", "token")
 DETECTORS = "detection.detector"
 NETWORKS = {"ScaleChannelNetwork": "network", "PlainNetwork": "plain"}
+FLOATS = ("F64", "F32", "F16", "BF16")
+"""The types that weights may have in a file."""
 PARTS = {
     "ScaleGrid": "scales",
     "ConvBackbone": "backbones.paper",
@@ -160,7 +162,10 @@ class SavedNetwork:
 
     @classmethod
     def open(cls, place: str | os.PathLike[str]) -> SavedNetwork:
-        """The network of a folder, or a shipped one by its name; a run has to be finished."""
+        """The network of a folder, or a shipped one by its name; a run has to be finished.
+
+        It computes in float32, whatever precision it was saved in: so does what reads images.
+        """
         folder = find_network(place)
         is_run = (folder / RUN).exists()
         if is_run and not (folder / CONFIG).exists():
@@ -168,7 +173,7 @@ class SavedNetwork:
                 f"the run in '{folder}' is not finished; resume it with scalechannels train "
                 f"--config {folder / RUN} --out {folder.parent}"
             )
-        network: Any = _rebuild(folder, {})
+        network: Any = _rebuild(folder, {}).float()
         if broken := not_finite(network):
             raise ValueError(
                 f"'{folder / WEIGHTS}' cannot be used: {broken} is not finite; its training failed"
@@ -401,10 +406,13 @@ def _require_weights(network: nn.Module, path: Path) -> None:
         raise FileNotFoundError(f"the weights '{path}' are missing; copy the file back or train again")
     try:
         with safetensors.safe_open(path, "pt") as file:
-            found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            found = {name: tuple(one.get_shape()) for name, one in slices.items()}
+            kinds = {name: one.get_dtype() for name, one in slices.items()}
     except safetensors.SafetensorError as error:
         raise ValueError(f"'{path}' is damaged or cut short ({error})") from error
-    expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    weights = network.state_dict()
+    expected = {name: tuple(value.shape) for name, value in weights.items()}
     missing, foreign = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
     shapes = [
         f"{name} {found[name]} instead of {shape}"
@@ -416,6 +424,9 @@ def _require_weights(network: nn.Module, path: Path) -> None:
             f"'{path}' belongs to another network: missing {missing}, unexpected {foreign}, "
             f"other shapes {shapes}"
         )
+    for name, value in weights.items():
+        if value.is_floating_point() and kinds[name] not in FLOATS:
+            raise ValueError(f"'{path}' is damaged: {name} has values of the type {kinds[name]}")
 
 
 def _load_weights(network: nn.Module, path: Path) -> None:

@@ -336,6 +336,8 @@ class Group:
                 "history": self.history[learner],
                 "evaluation": found,
             }
+            if hasattr(data, "learnt_from"):  # so that nobody takes them for new ones later
+                result["learnt_from"] = data.learnt_from
             if self.stopping is not None:
                 result["kept_epoch"] = self.stopping.best_epoch(self.history[learner])
             run.finish(result)

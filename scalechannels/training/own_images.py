@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from scalechannels.data.folder import ImageFolder
+from scalechannels.data.folder import BEGINNING, ImageFolder
 from scalechannels.data.frames import reduced, rescaled, simulated
 from scalechannels.data.image_set import ImageSet, Scale, drawn_scales
 from scalechannels.data.sizes import OWN_SIZES
@@ -59,6 +59,11 @@ class FolderData:
     def part(self, split: str) -> ImageFolder:
         """The images that are held out for this split."""
         return self.checked if split == "validation" else self.kept
+
+    @property
+    def learnt_from(self) -> list[str]:
+        """How the checksums of the images begin that a network learns from or is chosen by."""
+        return sorted({own[:BEGINNING] for part in (self.learnt, self.checked) for own in part.contents})
 
     @cached_property
     def needed(self) -> int:

@@ -293,6 +293,16 @@ def test_several_images_give_one_list_and_a_picture_each(
     assert "no image matches 'c/*.png'" in capsys.readouterr().err
 
 
+def test_no_picture_replaces_another(tiny: Path) -> None:
+    """Of files that have the same name in folders of the same name, the last one was left."""
+    fovavg(ScaleGrid.of(1, 2)).save_pretrained("net")
+    for name in ("a/x/1.png", "b/x/1.png", "B/X/1.PNG"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        save("L", Path(name))
+    assert run("a/x/1.png", "b/x/1.png", "B/X/1.PNG", "--network", "net", "--threshold", 0) == 0
+    assert len(list(Path("detections").iterdir())) == 3
+
+
 def test_of_several_images_a_damaged_one_is_named_and_the_others_are_done(
     tiny: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

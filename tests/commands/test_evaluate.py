@@ -1,6 +1,7 @@
 """`scalechannels evaluate`: a table and a JSON of any saved network."""
 
 import csv
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -148,3 +149,55 @@ def test_data_of_another_range_of_values_is_refused(here: Path, capsys: pytest.C
     network.usage = None  # of one of which nobody said it, the data say it
     network.save_pretrained("own")
     assert run("evaluate", "own", "--data.name", "strokes", "--sizes", 1) == 0
+
+
+def test_a_split_of_images_that_have_none_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = write(here / "photos", [(28, 28)] * 2)
+    for name, digit in (("class0", "3"), ("class1", "7")):
+        (root / name).rename(root / digit)
+    assert run("evaluate", "fovlse-mnist", "--data", "photos", "--split", "validation") == 1
+    assert capsys.readouterr().err.endswith("are those of the run: remove --split validation\n")
+    assert run("evaluate", "fovlse-mnist", "--data", "photos") == 0
+
+
+def test_images_that_were_learnt_from_are_no_new_ones(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One image more in the folder, and all were tested as if the network had never seen them."""
+    write(here / "photos", [(16, 16)] * 8)
+    words = ("--training.epochs", 1, "--network.low", 0.5, "--network.high", 2, "--network.ratio", 2)
+    assert run("train", "--data", "photos", *words, "--no-compare", "--sizes", 1) == 0
+    folder = only(here)
+    write(here / "new", [(20, 20)])
+    for label in ("class0", "class1"):
+        shutil.copyfile(here / "new" / label / "0.png", here / "photos" / label / "new.png")
+    capsys.readouterr()
+    assert run("evaluate", folder, "--data", "photos") == 0
+    said = capsys.readouterr()
+    assert "warning: 12 of 18 images in 'photos' were trained on, or chosen by: left out" in said.err
+    assert "6 labelled images of each size" in said.out
+    result = json.loads((folder / "result.json").read_text())
+    (folder / "result.json").write_text(json.dumps({**result, "learnt_from": [3]}))
+    assert run("evaluate", folder, "--data", "photos") == 1
+    assert "result.json' is damaged: its learnt_from must list checksums" in capsys.readouterr().err
+    del result["learnt_from"]  # as earlier versions wrote it
+    (folder / "result.json").write_text(json.dumps(result))
+    assert run("evaluate", folder, "--data", "photos") == 0
+    assert "warning: 'photos' has other images than when" in capsys.readouterr().err
+    assert run("evaluate", folder, "--data", "new") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_images_that_were_all_learnt_from_are_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(here / "photos", [(16, 16)] * 8)
+    words = ("--training.epochs", 1, "--network.low", 0.5, "--network.high", 2, "--network.ratio", 2)
+    assert run("train", "--data", "photos", *words, "--no-compare", "--sizes", 1) == 0
+    folder = only(here)
+    known = json.loads((folder / "result.json").read_text())["learnt_from"]
+    for path in (here / "photos").glob("*/*.png"):
+        if hashlib.sha256(path.read_bytes()).hexdigest()[:16] not in known:
+            path.unlink()
+    assert len(list((here / "photos").glob("*/*.png"))) == len(known) == 12
+    capsys.readouterr()
+    assert run("evaluate", folder, "--data", "photos") == 1
+    assert "12 of 12 images in 'photos' were trained on, or chosen by: there is nothing to test" in (
+        capsys.readouterr().err
+    )

@@ -167,3 +167,14 @@ def test_backgrounds_that_do_not_exist_are_refused() -> None:
         behind.draw("photo", 1, 64, torch.Generator())  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="textures have up to 768 pixels; got 800"):
         behind.draw("textured", 1, 800, torch.Generator())
+
+
+@pytest.mark.parametrize("about", [b"[]", b"3", b"{}", b'{"format": 1, "packages": {}, "classes": 7}'])
+def test_a_prepared_file_that_says_something_else_is_named(about: bytes, tmp_path: Path) -> None:
+    path = prepared_path(tmp_path, 4)
+    path.parent.mkdir(parents=True)
+    np.savez(path, about=np.frombuffer(about, np.uint8))
+    with pytest.raises(
+        OSError, match=r"drawings-4\.npz' is damaged .*; remove it and run scalechannels data"
+    ):
+        open_drawings(tmp_path, 4)

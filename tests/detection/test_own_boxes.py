@@ -4,6 +4,7 @@ import inspect
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from scalechannels.detection.found import Detection
 from scalechannels.detection.own_boxes import PIXELS, Choices, Training, steps_for, unseen
 from scalechannels.detection.window_pool import Looks, Objects, looks, pooled, told, varied
 from scalechannels.report import boxes_measured
+from scalechannels.report.boxes_run import identity
 
 PAGE = Path(__file__).parents[2] / "docs/detection.md"
 COLOURS = {"brick": (210, 60, 40), "leaf": (50, 170, 60), "coin": (60, 80, 220)}
@@ -350,3 +352,38 @@ def test_the_commands_of_the_page_find_three_classes_at_other_sizes(
         assert read_boxes(name).objects == sum(len(result["objects"]) for result in found)
     assert run("train", "--data", "things.csv", "--range", 0.5, 2, "--out", "runs") == 0
     assert "nothing was trained" in capsys.readouterr().err
+
+
+def test_other_pictures_of_the_same_names_and_lengths_are_another_training(tmp_path: Path) -> None:
+    """Nothing was trained on them: a detector of the old ones was there already."""
+    boxed = read_boxes(drawn(tmp_path, images=1))
+    (image,) = boxed.images
+    path = image.path.with_suffix(".bmp")  # a format in which all pictures of a size have one length
+    Image.open(image.path).save(path)
+    named = identity(boxed.only([replace(image, path=path)]), [], {})
+    length = path.stat().st_size
+    Image.open(image.path).transpose(Image.Transpose.ROTATE_180).save(path)
+    assert path.stat().st_size == length
+    assert identity(boxed.only([replace(image, path=path)]), [], {}) != named
+    ignored = replace(image, ignored=torch.tensor([[0.0, 0, 9, 9]], dtype=torch.float64))
+    assert identity(boxed.only([ignored]), [], {}) != identity(boxed, [], {})
+
+
+def test_the_random_numbers_of_a_gpu_go_on_where_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dropout draws them there; begun again they would be others. The GPU is made up."""
+    begun: list[torch.Tensor] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda: torch.tensor([7], dtype=torch.uint8))
+    monkeypatch.setattr(torch.cuda, "set_rng_state", begun.append)
+    monkeypatch.setattr(learning, "KEPT", 1)
+    model = torch.nn.Linear(2, 2)
+
+    def batch(step: int, generator: torch.Generator) -> learning.Batch:
+        return learning.Batch(torch.rand(3, 2, generator=generator), torch.full((3, 2), 0.5))
+
+    learning.learn(model, batch, steps=2, rate=0.1, state=tmp_path / "state.pt")
+    assert begun == []
+    learning.learn(model, batch, steps=2, rate=0.1, state=tmp_path / "state.pt")
+    assert [one.tolist() for one in begun] == [[7]]

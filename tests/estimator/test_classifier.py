@@ -312,3 +312,11 @@ print(ScaleGrid.of(1, 2))
         'scikit-learn is not installed: pip install "scalechannels[sklearn]"',
         "ScaleGrid.of(1, 2)",
     ]
+
+
+def test_an_answer_leaves_the_network_in_its_mode(quick: Quick) -> None:
+    classifier = quick(epochs=1).fit(IMAGES, LABELS)
+    expected = classifier.predict_proba(IMAGES)
+    classifier.network_.train()
+    assert np.array_equal(classifier.predict_proba(IMAGES), expected)
+    assert all(part.training for part in classifier.network_.modules())

@@ -30,7 +30,7 @@ Quick = Callable[..., Any]
         (
             COLOUR,
             COLOUR[0],
-            "is ambiguous: grey images of 3 pixels across, .*objects need 8 pixels or more",
+            "is ambiguous: grey images of 3 pixels across, or one colour image.*need 8 pixels or more",
         ),
         (COLOUR, COLOUR.transpose(0, 3, 1, 2), "colours come last"),
         (COLOUR, COLOUR[..., [0, 1, 2, 0]], "put what is transparent on a background"),

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import pytest
 from helpers.own_folder import chosen, write
 
 from scalechannels.report.own_images import described
-from scalechannels.report.own_images_run import Asked, run_name
+from scalechannels.report.own_images_run import Asked, _tried, run_name
 from scalechannels.training.config import DataConfig, RunConfig
+from scalechannels.training.runs import Run
 
 
 def test_the_size_of_objects_is_told_before_and_after_they_are_shrunk(tmp_path: Path) -> None:
@@ -32,3 +34,11 @@ def test_a_run_is_called_by_its_folder_its_images_and_what_was_asked_for(tmp_pat
         assert run_name(config, config.resolve(), asked) == names[-1]
     assert [name.rpartition("-")[0] for name in names] == ["my-photos", "my-photos", "x"]
     assert len({name.rpartition("-")[2] for name in names}) == 3
+
+
+def test_a_damaged_trial_is_named(tmp_path: Path) -> None:
+    run = Run(chosen(write(tmp_path / "photos", [(30, 30)] * 4)), tmp_path)
+    for content in ("[]", "{}", "cut sho"):
+        (tmp_path / "trial.json").write_text(content)
+        with pytest.raises(ValueError, match=r"trial\.json' is damaged .*; remove it to test again"):
+            _tried("resized CNN", run, [], Asked(tmp_path, "cpu"), print)

@@ -56,3 +56,15 @@ def test_images_of_many_sizes_need_no_more_memory_than_some(module) -> None:
     assert kept
     assert all(len(made) <= SIZES for made in kept)
     assert torch.equal(network(first), said)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64], ids=str)
+@pytest.mark.parametrize("module", SMALL, ids=lambda module: type(module).__name__)
+def test_rivals_compute_in_the_precision_of_their_weights(module, kind: torch.dtype) -> None:
+    """Their filters need more digits than half precision has, and then take it up again."""
+    network, images = PlainNetwork(copy.deepcopy(module)).eval(), torch.rand(2, module.channels, 24, 24)
+    with torch.no_grad():
+        expected = network(images)
+        said = copy.deepcopy(network).to(kind)(images.to(kind))
+    assert said.dtype == kind
+    torch.testing.assert_close(said.float(), expected, atol=0.05, rtol=0.05)

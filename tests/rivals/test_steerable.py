@@ -64,3 +64,13 @@ def test_it_learns_from_images_of_other_sizes(scalar: bool) -> None:
 def test_a_filter_needs_a_centre() -> None:
     with pytest.raises(ValueError, match="size must be odd, so that a filter has a centre; got 12"):
         ScaleSteerableNetwork(size=12)
+
+
+def test_images_that_the_layers_halve_away_are_named() -> None:
+    network = ScaleSteerableNetwork(features=(3, 4, 5), classes=3, scales=(1.0,), size=5, hidden=6).eval()
+    assert network(torch.rand(2, 1, 4, 5)).shape == (2, 3)
+    for shape in ((3, 40), (40, 3), (1, 1)):
+        with pytest.raises(
+            ValueError, match=rf"at least 4x4 pixels for these layers; got {shape[0]}x{shape[1]}"
+        ):
+            network(torch.rand(2, 1, *shape))

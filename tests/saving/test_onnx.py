@@ -34,7 +34,7 @@ from scalechannels import (
 from scalechannels.backbones.inference import Backbone
 from scalechannels.backbones.paper import ConvBackbone, mnist_backbone
 from scalechannels.data.frames import reduced
-from scalechannels.data.pictures import read_image
+from scalechannels.data.pictures import BACKGROUND, read_image
 from scalechannels.dense import DenseNetwork
 from scalechannels.saving.onnx import ExportError, export_onnx
 from scalechannels.training.config import DataConfig, RunConfig
@@ -148,6 +148,24 @@ def test_the_metadata_say_what_a_user_needs_and_the_network_stays_as_it_is(tmp_p
     dimensions = [axis.dim_param or axis.dim_value for axis in taken.type.tensor_type.shape.dim]
     assert dimensions == ["batch", 1, 40, 50]
     assert model.opset_import[0].version == 20
+
+
+@pytest.mark.parametrize("values", ["digits", "unit"])
+def test_the_metadata_are_those_of_the_network_where_nothing_else_is_said(values: str, tmp_path: Path):
+    backbone = ConvBackbone((4, 4), window=13, channels=1, classes=3, hidden=8)
+    network = ScaleChannelNetwork(backbone, GRID, MaxOverScales(), 13)
+    said = {"classes": ["a", "b"], "background": 2, "reduce": 3, "temperature": 1.5}
+    network.usage = {**said, "values": values, "detector": None}
+    for name, exported, more in (
+        ("whole", network, {}),
+        ("dense", DenseNetwork(network), {}),
+        ("other", network, {"reduce": 2}),
+    ):
+        export_onnx(exported, tmp_path / f"{name}.onnx", size=(20, 20), **more)
+        props = onnx.load(tmp_path / f"{name}.onnx").metadata_props
+        told = {entry.key: json.loads(entry.value) for entry in props}
+        assert {key: told[key] for key in said} == {**said, **more}
+        assert told["values"] == ([0, 1] if values == "unit" else [BACKGROUND, -BACKGROUND])
 
 
 def test_the_file_of_a_network_that_resizes_says_so(tmp_path: Path):

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 from torch import Tensor, nn
 
@@ -249,6 +250,17 @@ def test_a_truncated_file_is_named(saved: Path, keep: int):
     weights = saved / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:keep])
     with pytest.raises(ValueError, match=r"model.safetensors' is damaged or cut short"):
+        scalechannels.load(saved)
+
+
+@pytest.mark.parametrize("kind", [torch.int32, torch.bool, torch.complex64], ids=str)
+def test_weights_that_are_no_floating_point_are_named(saved: Path, kind: torch.dtype):
+    weights = safetensors.torch.load_file(saved / "model.safetensors")
+    weights["backbone.dense.weight"] = weights["backbone.dense.weight"].to(kind)
+    safetensors.torch.save_file(weights, saved / "model.safetensors", {"format": "pt"})
+    with pytest.raises(
+        ValueError, match=r"safetensors' is damaged: backbone\.dense\.weight has values of the"
+    ):
         scalechannels.load(saved)
 
 

@@ -8,8 +8,10 @@ the whole library, boxes are in pixel-centre coordinates: from −1/2 to W − 1
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,6 +76,11 @@ class LabelledImage:
     def read(self, grey: bool, max_pixels: int = MAX_PIXELS) -> Tensor:
         """The image (C, H, W) from 0 to 1."""
         return read_image(self.path, grey=grey, max_pixels=max_pixels)
+
+    @cached_property
+    def content(self) -> str:
+        """The checksum of the file: copies of one have the same."""
+        return hashlib.sha256(self.path.read_bytes()).hexdigest()
 
     @property
     def sizes(self) -> Tensor:

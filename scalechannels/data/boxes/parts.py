@@ -59,6 +59,22 @@ def parts(boxed: BoxedImages, negatives: Sequence[LabelledImage], seed: int) -> 
     )
 
 
+def new_ones(boxed: BoxedImages, negatives: Sequence[LabelledImage]) -> list[LabelledImage]:
+    """The negatives that are not among the labelled images; an error for one in which objects are labelled.
+
+    Limit: a copy is a file with the same bytes.
+    """
+    known = {image.content: image for image in boxed.images}
+    for one in negatives:
+        same = known.get(one.content)
+        if same is not None and len(same.labels):
+            raise LabelsError(
+                f"'{written(one.path)}', of --negatives, is a copy of '{written(same.path)}', which has "
+                "labelled objects: they would be learnt as background. Remove it from that folder"
+            )
+    return [one for one in negatives if one.content not in known]
+
+
 def without_objects(folder: Path, max_pixels: int, *, skip: bool = False) -> list[LabelledImage]:
     """The images of a folder, taken to show no object; with `skip`, damaged ones are left out."""
     if not folder.is_dir():

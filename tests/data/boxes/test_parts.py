@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from scalechannels.data.boxes.labelled import BoxedImages, LabelledImage, LabelsError, SkippedLabelsWarning
-from scalechannels.data.boxes.parts import parts, without_objects
+from scalechannels.data.boxes.parts import new_ones, parts, without_objects
 
 CLASSES = ["cat", "dog", "rare"]
 NONE = torch.zeros(0, 4, dtype=torch.float64)
@@ -71,3 +71,19 @@ def test_damaged_negatives_are_named_or_left_out(tmp_path: Path) -> None:
     with pytest.warns(SkippedLabelsWarning, match=r"left out: .*b.png', of --negatives"):
         (only,) = without_objects(tmp_path, 10**6, skip=True)
     assert (only.width, only.height, only.grey, len(only.boxes)) == (40, 30, False, 0)
+
+
+def test_a_labelled_image_is_no_negative(tmp_path: Path) -> None:
+    """Its objects would be learnt as background; one without objects would be learnt from and tested on."""
+    for name, grey in (("shown", 9), ("empty", 99), ("new", 200)):
+        Image.new("L", (40, 30), grey).save(tmp_path / f"{name}.png")
+    shown, empty = image(f"{tmp_path}/shown.png", 0), image(f"{tmp_path}/empty.png")
+    labelled = BoxedImages(Path("boxes.csv"), CLASSES, [shown, empty])
+    with pytest.raises(
+        LabelsError, match=r"/shown.png', of --negatives, is a copy of '.*shown.png', which has"
+    ):
+        new_ones(labelled, without_objects(tmp_path, 10**6))
+    (tmp_path / "shown.png").rename(tmp_path / "copy.txt")
+    labelled = labelled.only([image(f"{tmp_path}/copy.txt", 0), empty])
+    (new,) = new_ones(labelled, without_objects(tmp_path, 10**6))
+    assert new.path.name == "new.png"
