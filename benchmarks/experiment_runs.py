@@ -3,11 +3,16 @@
     python -m benchmarks.experiment_runs anywhere --root DATA --output runs.jsonl [--minutes 9] [--seeds 1]
     python -m benchmarks.experiment_runs --collect runs.jsonl      puts them into results/runs
     python -m benchmarks.experiment_runs anywhere --trial          every network for a few steps, kept nowhere
+    python -m benchmarks.experiment_runs evidence-cifar --rows "FovLSE, whole" --again --outside outside.jsonl
 
 It is `scalechannels reproduce` where packages such as safetensors are missing: no weights and no checkpoints
 are kept, each finished run adds a line with its result, and a run that the file or results/ has already is
 left out. Runs of a lower seed come first, and no run is begun after so many minutes, so that the same command
 goes on where the last one stopped. Runs of one shape are trained together on a GPU, as `reproduce` does it.
+
+With --outside FILE every network that was trained is also tested outside the range of the recipes, see
+`benchmarks.outside`, since its weights are not kept. Runs that have a result are trained --again for that:
+their results stay those of before.
 """
 
 from __future__ import annotations
@@ -58,8 +63,10 @@ def train(chosen: argparse.Namespace) -> None:
     from scalechannels.paper.reproduce import TOGETHER, groups, missing, tested
 
     device = torch.device(chosen.device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    runs = missing(chosen.ids, RESULTS, seeds=chosen.seeds, only=chosen.only)
-    done = written(chosen.output)
+    known = Path("no results") if chosen.again else RESULTS
+    runs = missing(chosen.ids, known, seeds=chosen.seeds, only=chosen.only)
+    runs = of_rows(runs, chosen.ids, chosen.rows) if chosen.rows else runs
+    done = written(chosen.outside if chosen.again else chosen.output)
     runs = [run for run in runs if run.resolve(device.type).name not in done]
     parts = groups(runs, TOGETHER if device.type == "cuda" else 1)
     parts.sort(key=lambda part: min(run.training.seed for run in part))
@@ -73,8 +80,21 @@ def train(chosen: argparse.Namespace) -> None:
         names = dict.fromkeys(f"{run.network.name} {run.data.sizes} seed {run.training.seed}" for run in part)
         print(f"{number}/{len(parts)}: {len(part)} runs, {', '.join(names)}", flush=True)
         sizes = None if chosen.trial else (*part[0].data.about.test_sizes, *tested(part[0]))
-        complete(part, device, chosen.root, None if chosen.trial else chosen.output, sizes)
+        complete(part, device, chosen.root, None if chosen.trial else chosen.output, sizes, chosen.outside)
     print("all of these runs are done")
+
+
+def of_rows(runs: Sequence[Any], ids: Sequence[str], rows: Sequence[str]) -> list[Any]:
+    """The runs that belong to these rows of the experiments' tables."""
+    from scalechannels.paper.experiments import chosen
+    from scalechannels.paper.recipes import seeded
+
+    panels = [panel for one in chosen(ids) for panel in one.panels]
+    if unknown := set(rows) - {panel.title for panel in panels}:
+        raise ValueError(f"{', '.join(sorted(unknown))}: no such row in {', '.join(ids)}")
+    curves = [curve for panel in panels if panel.title in rows for curve in panel.curves]
+    wanted = {seeded(config, 0) for curve in curves for config in curve.configs}
+    return [run for run in runs if seeded(run, 0) in wanted]
 
 
 def complete(
@@ -83,6 +103,7 @@ def complete(
     root: Path | None,
     output: Path | None,
     sizes: Sequence[Any] | None,
+    outside: Path | None = None,
 ) -> None:
     """Train and test runs that share a shape: together where their networks can be stacked on a GPU."""
     from scalechannels.training.distributed import joined
@@ -96,6 +117,24 @@ def complete(
             group = Group(of_one_kind, device, processes, How(root, together, sizes=sizes))
             group.train()
             group.evaluate()
+            if outside is not None:
+                test_outside(group, device, root, outside)
+
+
+def test_outside(group: Any, device: Any, root: Path | None, outside: Path) -> None:
+    """Test the networks of a group on what their recipes were not made for."""
+    from benchmarks.outside import IMAGES, keep, measure
+    from scalechannels.training.build import tested_network
+
+    known = written(outside)
+    pending = [
+        (run.config, tested_network(run.config, group.networks[learner]))
+        for run, learner in zip(group.runs, group.learner_of, strict=True)
+        if run.config.name not in known
+    ]
+    if pending:
+        configs, networks = zip(*pending, strict=True)
+        keep(list(measure(configs, networks, IMAGES, device, root)), outside)  # all tests of a run, or none
 
 
 def trials(runs: Sequence[Any]) -> list[Any]:
@@ -135,11 +174,17 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--seeds", type=int, help="by default each experiment's own number")
     parser.add_argument("--only", nargs="*", default=(), help="networks, such as fovlse")
+    parser.add_argument("--rows", nargs="*", default=(), help="rows of their tables, such as 'FovLSE, whole'")
+    parser.add_argument("--outside", type=Path, metavar="FILE", help="also test outside the recipes' range")
+    parser.add_argument("--again", action="store_true", help="train what has a result, for --outside alone")
     parser.add_argument("--trial", action="store_true")
     parser.add_argument("--collect", type=Path, metavar="FILE")
     chosen = parser.parse_args(words)
-    if chosen.collect is None and not (chosen.ids and (chosen.output or chosen.trial)):
-        parser.error("give experiments and --output FILE or --trial, or --collect FILE")
+    kept = chosen.outside if chosen.again else chosen.output
+    if chosen.collect is None and not (chosen.ids and (kept or chosen.trial)):
+        parser.error(
+            "give experiments and --output FILE (--outside FILE with --again) or --trial, or --collect FILE"
+        )
     stand_in()
     if chosen.collect is not None:
         collect(chosen.collect)

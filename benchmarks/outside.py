@@ -18,7 +18,7 @@ Each run adds one line for each test. A run that the file has already is left ou
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,28 +34,30 @@ from scalechannels.data.sizes import MNIST_SIZES
 from scalechannels.data.sources import load_cifar10
 from scalechannels.files import append_line, json_lines
 from scalechannels.plain import PlainNetwork
-from scalechannels.saving.saved_network import SavedNetwork
 from scalechannels.training.config import DataConfig, ResolvedRun
 from scalechannels.training.datasets import open_data
 from scalechannels.training.errors import pack_errors
 from scalechannels.training.runs import environment
 
+IMAGES = 10_000
 WIDE = 224
 MNIST_WIDE = tuple(2 ** (k / 4) for k in range(-8, 17))  # 1/4 to 16
 CIFAR_WIDE = tuple(2 ** (k / 4) for k in range(-8, 9))  # 1/4 to 4
 Test = tuple[float, Callable[[], tuple[Tensor, Tensor]]]
 
 
-def tests(config: ResolvedRun, device: torch.device, images: int) -> Iterator[tuple[str, list[Test]]]:
+def tests(
+    config: ResolvedRun, device: torch.device, images: int, root: Path | None
+) -> Iterator[tuple[str, list[Test]]]:
     """The name of each test and, for each of its sizes, what makes images and labels."""
     if config.data.name == "mnist":
-        maker = MnistLargeScale(device=device)
+        maker = MnistLargeScale(root, device=device)
         strokes = open_data(DataConfig("strokes"), device)
         yield "wide", [(s, lambda s=s: _part(maker.make("test", s, size=WIDE), images)) for s in MNIST_WIDE]
         yield "black", [(s, lambda s=s: _part(maker.make("test", s), images)) for s in MNIST_SIZES]
         yield "strokes", [(s, lambda s=s: _part(strokes.testing(s, "test"), images)) for s in MNIST_SIZES]
     else:
-        data = load_cifar10()
+        data = load_cifar10(root)
         pictures, labels = (part[:images].to(device) for part in (data.test_images, data.test_labels))
 
         def cifar(size: float, continuation: Continuation, antialias: bool = True) -> tuple[Tensor, Tensor]:
@@ -81,14 +83,18 @@ def as_tested(network: Any, test: str, of_digits: bool) -> Any:
 
 
 @torch.inference_mode()
-def measure(folders: list[Path], images: int, device: torch.device) -> Iterator[dict[str, Any]]:
+def measure(
+    configs: Sequence[ResolvedRun],
+    networks: Sequence[Any],
+    images: int,
+    device: torch.device,
+    root: Path | None = None,
+) -> Iterator[dict[str, Any]]:
     """A line for each test of each run; all have the same data, so that images are made once for all."""
-    configs = [ResolvedRun.from_toml(folder / "config.toml") for folder in folders]
-    networks: list[Any] = [SavedNetwork.open(folder).network.to(device).eval() for folder in folders]
     of_digits = configs[0].data.name == "mnist"
-    for test, sizes in tests(configs[0], device, images):
-        asked = [as_tested(network, test, of_digits) for network in networks]
-        entries: list[list[dict[str, Any]]] = [[] for _ in folders]
+    for test, sizes in tests(configs[0], device, images, root):
+        asked = [as_tested(network, test, of_digits).eval() for network in networks]
+        entries: list[list[dict[str, Any]]] = [[] for _ in networks]
         for size, make in sizes:
             pictures, labels = make()
             for network, told in zip(asked, entries, strict=True):
@@ -124,20 +130,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, default=Path("results/outside.jsonl"))
-    parser.add_argument("--images", type=int, default=10_000)
+    parser.add_argument("--images", type=int, default=IMAGES)
     given = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    from scalechannels.saving.saved_network import SavedNetwork  # not where packages are missing
+
     known = {line["name"] for line in json_lines(given.out)}
-    kinds: dict[str, list[Path]] = {}
+    kinds: dict[str, list[tuple[ResolvedRun, Any]]] = {}
     for folder in given.runs:
         config = ResolvedRun.from_toml(folder / "config.toml")
         if config.name not in known:
-            kinds.setdefault(config.data.name, []).append(folder)
-    for folders in kinds.values():
-        for line in measure(folders, given.images, device):
-            append_line(given.out, line)
-            means = [entry["accuracy"] for entry in line["evaluation"]["sizes"]]
-            print(f"{line['name']} {line['test']}: {' '.join(f'{mean:.1f}' for mean in means)}", flush=True)
+            network = SavedNetwork.open(folder).network.to(device)
+            kinds.setdefault(config.data.name, []).append((config, network))
+    for of_one_kind in kinds.values():
+        configs, networks = zip(*of_one_kind, strict=True)
+        keep(measure(configs, networks, given.images, device), given.out)
+
+
+def keep(lines: Iterable[dict[str, Any]], out: Path) -> None:
+    """Adds the lines to a file, each as soon as it is there."""
+    for line in lines:
+        append_line(out, line)
+        means = [entry["accuracy"] for entry in line["evaluation"]["sizes"]]
+        print(f"{line['name']} {line['test']}: {' '.join(f'{mean:.1f}' for mean in means)}", flush=True)
 
 
 if __name__ == "__main__":

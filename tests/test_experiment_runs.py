@@ -14,6 +14,7 @@ import torch
 from helpers.made_up import made_up
 from helpers.tiny_runs import tiny
 
+from scalechannels.paper.comparisons import row_runs
 from scalechannels.paper.experiments import experiment
 from scalechannels.paper.recipes import seeded
 from scalechannels.paper.results import RUNS, Results
@@ -82,6 +83,39 @@ def test_runs_of_one_shape_are_each_trained(runner: Any, tmp_path: Path) -> None
     losses = {name: result["history"][-1]["loss"] for name, result in runner.written(output).items()}
     assert list(losses) == [config.resolve().name for config in configs]
     assert len(set(losses.values())) == 2
+
+
+def test_networks_are_tested_outside_before_they_are_forgotten(
+    runner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside = importlib.import_module("benchmarks.outside")
+    digits = torch.rand(30, 1, 112, 112), torch.arange(30) % 10
+    monkeypatch.setattr(outside, "tests", lambda *_: iter([("wide", [(4.0, lambda: digits)])]))
+    file, config = tmp_path / "outside.jsonl", tiny(samples=40)
+    for _ in range(2):  # the second time it is known
+        runner.complete([config], torch.device("cpu"), None, tmp_path / "runs.jsonl", (1.0,), file)
+    (line,) = map(json.loads, file.read_text().splitlines())
+    assert (line["name"], line["test"]) == (config.resolve().name, "wide")
+    assert [entry["size"] for entry in line["evaluation"]["sizes"]] == [4.0]
+
+
+def test_runs_with_a_result_are_trained_again_for_tests_outside(
+    runner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[RunConfig] = []
+    monkeypatch.setattr(runner, "complete", lambda part, *_: begun.extend(part))
+    row = "FovLSE, whole"
+    (known,) = row_runs(experiment("evidence-cifar"), row)
+    runner.Line(None, tmp_path, tmp_path / "runs.jsonl").finish(made_up(known).values)
+    runner.main(["--collect", str(tmp_path / "runs.jsonl")])
+    words = ["evidence-cifar", "--rows", row, "--outside", str(tmp_path / "outside.jsonl"), "--device", "cpu"]
+    runner.main([*words, "--output", str(tmp_path / "more.jsonl")])
+    assert begun == [seeded(known, seed) for seed in (1, 2)]
+    begun.clear()
+    runner.main([*words, "--again"])
+    assert begun == [seeded(known, seed) for seed in (0, 1, 2)]
+    with pytest.raises(ValueError, match="FovLSE, hole: no such row in evidence-cifar"):
+        runner.main(["evidence-cifar", "--rows", "FovLSE, hole", "--output", "runs.jsonl"])
 
 
 @pytest.mark.slow
