@@ -147,6 +147,7 @@ def evidence(results: Results) -> str:
         cifar=factorial_quoted(results, "evidence-cifar"),
         paper=factorial_quoted(results, "evidence-cifar-paper"),
         outside=Quoted(outside_rows(place, DIGITS), outside_differences(place, DIGITS)),
+        photos=Quoted(outside_rows(place, PHOTOGRAPHS), outside_differences(place, PHOTOGRAPHS)),
         outside_text="\n\n".join(outside_text(results, table, "markdown") for table in TABLES),
         lacking=Lacking(results),
         tests=used["test"],

@@ -29,6 +29,7 @@ from scalechannels.paper.claims.verdicts import failed, verdicts
 from scalechannels.paper.comparisons import Comparison, comparisons, row_runs
 from scalechannels.paper.experiments import experiment
 from scalechannels.paper.factorial import factorial_rows
+from scalechannels.paper.outside import DIGITS, PHOTOGRAPHS, outside_rows
 from scalechannels.paper.published import TABLE1
 from scalechannels.paper.table_text import difference_cell
 from scalechannels.training.build import build_network, tested_network
@@ -59,6 +60,13 @@ class Rows(Sources):
         (found,) = (
             one for one in factorial_rows(self._results, experiment(f"evidence-{data}")) if one.title == row
         )
+        return {column: mean.mean for column, mean in found.by.items()}
+
+    @cache  # noqa: B019 (as above)
+    def outside(self, data: str, row: str) -> dict[str, float]:
+        """A row of `scalechannels table outside`: column to mean."""
+        table = {"mnist": DIGITS, "cifar": PHOTOGRAPHS}[data]
+        (found,) = (one for one in outside_rows(self._results.folder.parent, table) if one.title == row)
         return {column: mean.mean for column, mean in found.by.items()}
 
     def row(self, data: str, title: str) -> tuple[RunConfig, ...]:

@@ -46,7 +46,7 @@ def write(folder: Path, wrong: dict[tuple[str, int], int], table: Outside = DIGI
     return folder
 
 
-def test_a_row_needs_all_seeds_and_averages_the_sizes_of_its_columns(tmp_path: Path) -> None:
+def test_a_row_needs_two_seeds_and_averages_the_sizes_of_its_columns(tmp_path: Path) -> None:
     whole, plain = "FovLSE, whole, size 2", "FovLSE, size 2"
     told = {(whole, seed): 4 * seed for seed in range(3)} | {(plain, 0): 8}
     (row,) = outside_rows(write(tmp_path, told), DIGITS)
