@@ -1,4 +1,4 @@
-"""Candidates for the shipped detector: their batches, the choice between them, and the network that is kept."""
+"""Candidates for the shipped detector: their batches, the choice between them, the network that is kept."""
 
 from pathlib import Path
 from typing import Any
