@@ -165,6 +165,14 @@ class Rows(Sources):
         first = next(iter(report.values()))
         return " | ".join(detection_table.cells(report[row], first))
 
+    def coins(self, learnt: str, seed: int) -> str:
+        """What benchmarks.detection_coins found by size, and the false alarms in all and in ten photographs."""
+        rows = self.measured("detection_coins")["rows"]
+        (row,) = [row for row in rows if (row["learnt"], row["seed"]) == (learnt, seed)]
+        sizes = [f"{average:.2f}, {row['found'][size]}" for size, average in row["average_precision"].items()]
+        alarms = [str(row["photographs"][which]["false_alarms"]) for which in ("ten", "all")]
+        return " | ".join([*sizes, *alarms])
+
     def trees(self, detector: str, image: str) -> str:
         """Both average precisions of a detector of benchmarks.detection_trees in an image, by its sizes."""
         rows = self.measured("detection_trees")["detectors"][detector]["rows"]
