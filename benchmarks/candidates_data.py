@@ -50,7 +50,7 @@ def of_jpeg(content: Tensor) -> Tensor:
     """(H, W) of bytes, by torchvision, which brings its own decoder, or by Pillow where that is missing."""
     try:
         from torchvision.io import ImageReadMode, decode_jpeg
-    except ImportError:
+    except (ImportError, RuntimeError):  # RuntimeError: of another version of PyTorch
         with Image.open(io.BytesIO(content.numpy().tobytes())) as image:
             return torch.from_numpy(np.array(image))
     return decode_jpeg(content, mode=ImageReadMode.GRAY)[0]
