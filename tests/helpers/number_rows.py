@@ -166,7 +166,7 @@ class Rows(Sources):
         return " | ".join(detection_table.cells(report[row], first))
 
     def coins(self, learnt: str, seed: int) -> str:
-        """What benchmarks.detection_coins found by size, and the false alarms in ten photographs and in all."""
+        """What benchmarks.detection_coins found by size; the false alarms in ten photographs and in all."""
         rows = self.measured("detection_coins")["rows"]
         (row,) = [row for row in rows if (row["learnt"], row["seed"]) == (learnt, seed)]
         sizes = [f"{average:.2f}, {row['found'][size]}" for size, average in row["average_precision"].items()]
