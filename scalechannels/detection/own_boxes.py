@@ -148,8 +148,6 @@ class Training:
         backbone = ConvBackbone(
             FEATURES, window=WINDOW, channels=self.channels, classes=outputs, hidden=HIDDEN
         )
-        # With one colour the layout of windows is ambiguous: the weights' decides, and this one is faster.
-        backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         network = ScaleChannelNetwork(backbone, choices.grid, MaxOverScales(), WINDOW, antialias=True)
         self.network = network.to(device)
         self.network.usage = {
