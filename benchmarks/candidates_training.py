@@ -111,7 +111,7 @@ class Learning:
         self, store: Store, candidate: Candidate, network: ScaleChannelNetwork, seed: int, parts: int
     ) -> None:
         self.store, self.candidate, self.network = store, candidate, network
-        self.choices = torch.Generator().manual_seed(seed)
+        self.choices = torch.Generator("cpu").manual_seed(seed)
         self.whole = store.digits(candidate.printed)
         self.shown = Digits(self.whole.cover.clone(), self.whole.labels)
         self.turning = Rotation(candidate.degrees, candidate.stretch)
