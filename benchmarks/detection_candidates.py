@@ -161,8 +161,7 @@ def one_training(
     data: Path, ready: Path, out: Path, device: str, parts: int, quiet: int, job: tuple[str, Any, int]
 ) -> dict[str, Any]:
     """Train, look, and keep the weights: the line. Without a candidate, the shipped network is looked at."""
-    if device == "cpu":
-        torch.set_num_threads(1)
+    torch.set_num_threads(1)  # several are trained side by side
     name, candidate, seed = job
     torch.backends.cudnn.benchmark = True
     begun = time.perf_counter()
