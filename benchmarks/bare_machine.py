@@ -29,10 +29,12 @@ def load_file(path: Path | str) -> dict[str, Tensor]:
 
 
 class Opened:
-    """As safetensors opens a file, as far as the library asks it: names and shapes."""
+    """As safetensors opens a file, as far as the library asks it: names, shapes and types."""
 
     def __init__(self, path: Path | str, _: str) -> None:
         self.tensors = load_file(path)
+        content = Path(path).read_bytes()
+        self.about = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
 
     def __enter__(self) -> Opened:
         return self
@@ -44,7 +46,8 @@ class Opened:
         return list(self.tensors)
 
     def get_slice(self, name: str) -> Any:
-        return SimpleNamespace(get_shape=lambda: list(self.tensors[name].shape))
+        shape, kind = list(self.tensors[name].shape), self.about[name]["dtype"]
+        return SimpleNamespace(get_shape=lambda: shape, get_dtype=lambda: kind)
 
 
 def stand_in() -> None:
@@ -61,7 +64,7 @@ def stand_in() -> None:
         "huggingface_hub": {"PyTorchModelHubMixin": Mixin},
         "safetensors": {"SafetensorError": ValueError, "safe_open": Opened},
         "safetensors.torch": {"load_file": load_file},
-        "PIL": {name: ModuleType(f"PIL.{name}") for name in ("Image", "ImageCms", "ImageOps")}
+        "PIL": {f"Image{part}": ModuleType(f"PIL.Image{part}") for part in ("", "Cms", "Draw", "Font", "Ops")}
         | {"UnidentifiedImageError": ValueError},
     }
     lacking = {name for name in contents if "." not in name and importlib.util.find_spec(name) is None}

@@ -68,18 +68,29 @@ def made(
         background = "plain"
         pictures = collected("photographs", photographs, split) if photographs else []
 
-    def one(number: int, seed: int) -> Scene:
-        return scene(
-            10 + number % 11,
-            seed,
-            height=SIDE,
-            width=SIDE,
-            sizes=SIZES,
-            background=backdrop(pictures[number % len(pictures)], seed) if pictures else background,
-            objects=objects(split) if drawn is None else drawn,
+    return tuple(
+        numbered(
+            number,
+            split,
+            backdrop(pictures[number % len(pictures)], FIRST[split] + number) if pictures else background,
+            objects(split) if drawn is None else drawn,
         )
+        for number in range(count)
+    )
 
-    return tuple((FIRST[split] + number, one(number, FIRST[split] + number)) for number in range(count))
+
+def numbered(number: int, split: str, background: Any, drawn: Any) -> tuple[int, Scene]:
+    """One scene of a split with its seed, of these objects."""
+    seed = FIRST[split] + number
+    return seed, scene(
+        10 + number % 11,
+        seed,
+        height=SIDE,
+        width=SIDE,
+        sizes=SIZES,
+        background=background,
+        objects=drawn,
+    )
 
 
 def backdrop(path: Path, seed: int) -> Tensor:

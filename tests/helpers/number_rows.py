@@ -173,6 +173,14 @@ class Rows(Sources):
         first = next(iter(report.values()))
         return " | ".join(detection_table.cells(report[row], first))
 
+    def coins(self, learnt: str, seed: int) -> str:
+        """What benchmarks.detection_coins found by size; the false alarms in ten photographs and in all."""
+        rows = self.measured("detection_coins")["rows"]
+        (row,) = [row for row in rows if (row["learnt"], row["seed"]) == (learnt, seed)]
+        sizes = [f"{average:.2f}, {row['found'][size]}" for size, average in row["average_precision"].items()]
+        alarms = [str(row["photographs"][which]["false_alarms"]) for which in ("ten", "all")]
+        return " | ".join([*sizes, *alarms])
+
     def trees(self, detector: str, image: str) -> str:
         """Both average precisions of a detector of benchmarks.detection_trees in an image, by its sizes."""
         rows = self.measured("detection_trees")["detectors"][detector]["rows"]
