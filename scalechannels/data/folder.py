@@ -291,7 +291,16 @@ def _class_folders(root: Path) -> list[tuple[Path, Part | None]]:
     folders = _subfolders(root)
     in_parts = [(folder, PARTS.get(folder.name.lower())) for folder in folders]
     # A class may be called "test": parts are folders of folders, and one of them is for training.
-    if all(part and _subfolders(folder) for folder, part in in_parts) and "train" in dict(in_parts).values():
+    divided = [folder for folder, part in in_parts if part and _subfolders(folder)]
+    learnt = [folder for folder in divided if PARTS[folder.name.lower()] == "train"]
+    if (learnt and all(part for _, part in in_parts)) or len(divided) > len(learnt) > 0:
+        for folder in folders:
+            if folder not in divided:
+                known = ", ".join(f"'{one.name}'" for one in divided)
+                raise ValueError(
+                    f"'{root}' is divided into parts ({known}), but '{folder.name}' is none with a subfolder "
+                    f"for each class; move it away, or give --data '{learnt[0]}' alone"
+                )
         named = [part for _, part in in_parts]
         if len(set(named)) < len(named):
             names = ", ".join(folder.name for folder in folders)
