@@ -314,6 +314,13 @@ def _class_folders(root: Path) -> list[tuple[Path, Part | None]]:
                 raise ValueError(f"'{folder}' is a class that no folder has to train on; remove or add it")
     else:
         found, trained = [(folder, None) for folder in folders], {folder.name for folder in folders}
+        within = [{PARTS.get(inner.name.lower()) for inner in _subfolders(folder)} for folder in folders]
+        if within and all("train" in parts and None not in parts and len(parts) > 1 for parts in within):
+            name = folders[0].name
+            raise ValueError(
+                f"'{root}' has the parts of its data inside the classes, such as '{name}/train': put the classes "
+                f"into the parts, as in 'train/{name}'"
+            )
     if len(trained) < 2:
         told = f"only {next(iter(trained))!r}" if trained else "images but no subfolders"
         told = told if trained or find_images(root).images else "none"

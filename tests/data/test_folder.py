@@ -283,6 +283,13 @@ def test_images_without_classes_beside_parts_are_no_class(
     assert image_folder(tmp_path / "train").classes == ("cat", "dog")
 
 
+def test_parts_inside_the_classes_are_not_mixed(tmp_path: Path) -> None:
+    for place in ("cat/train", "cat/test", "dog/train", "dog/test"):
+        save(tmp_path / place / "0.png", Image.new("L", (4, 4)))
+    with pytest.raises(ValueError, match=r"inside the classes, such as 'cat/train': .* 'train/cat'"):
+        image_folder(tmp_path)
+
+
 def test_a_class_may_be_called_train_and_have_subfolders(tmp_path: Path) -> None:
     for place in ("bus", "train/steam", "train/electric"):
         save(tmp_path / place / "0.png", Image.new("L", (4, 4)))
