@@ -72,8 +72,8 @@ def listed(X: Any) -> list[np.ndarray]:
     for number, one in enumerate(X):
         if isinstance(one, Image.Image) and one.mode in NO_VALUES:
             raise ValueError(
-                f"image {number} of X is a picture of Pillow's mode {one.mode}, whose numbers are no values of "
-                "grey or of red, green and blue: give image.convert('RGB')"
+                f"image {number} of X is a picture of Pillow's mode {one.mode}, whose numbers are no values "
+                "of grey or of red, green and blue: give image.convert('RGB')"
             )
     return [np.asarray(one) for one in X]
 
