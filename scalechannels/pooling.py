@@ -24,6 +24,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from scalechannels.backbones.paper import require_counts
+
 
 class Pooling(nn.Module):
     """What the poolings of this library share: `forward` and `contributions`.
@@ -153,6 +155,7 @@ class ConcatScales(Pooling):
     def __init__(self, scales: int, inputs: int, outputs: int | None = None) -> None:
         super().__init__()
         self.scales, self.inputs, self.outputs = scales, inputs, inputs if outputs is None else outputs
+        require_counts(scales=scales, inputs=inputs, outputs=self.outputs)
         self.mix = nn.Linear(scales * inputs, self.outputs)
 
     @classmethod

@@ -482,3 +482,15 @@ def test_a_class_that_was_changed_is_not_folded(method: str, monkeypatch: pytest
     dense(image)
     assert windows > 0
     assert len(seen) > windows
+
+
+def test_a_map_does_not_depend_on_the_mode_and_leaves_no_trace() -> None:
+    network, image = small_network(), noise(1, 1, 40, 40)
+    dense = DenseNetwork(network)
+    expected = dense(image)
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    network.train()
+    for one in (dense, DenseNetwork(network)):
+        torch.testing.assert_close(one(image), expected, rtol=0, atol=0)
+    assert all(part.training for part in network.modules())
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())

@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from scalechannels import cnn
 from scalechannels.files import (
     append_line,
     atomic_path,
@@ -98,12 +99,14 @@ def test_what_we_write_has_the_users_usual_permissions(tmp_path: Path) -> None:
         with atomic_path(tmp_path / "weights.safetensors") as temporary:
             write_tensors(temporary, {"weight": torch.zeros(3)}, {"format": "pt"})
         write_text(tmp_path / "text", "")
+        cnn().save_pretrained(tmp_path / "net")
     finally:
         os.umask(before)
-    assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {
-        "weights.safetensors": 0o640,
-        "text": 0o640,
-    }
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert names(tmp_path / "net") == ["README.md", "config.json", "model.safetensors"]
+    assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in written} == dict.fromkeys(
+        (path.name for path in written), 0o640
+    )
     assert load_file(tmp_path / "weights.safetensors")["weight"].tolist() == [0, 0, 0]
 
 

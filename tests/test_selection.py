@@ -14,6 +14,8 @@ from scalechannels import (
     ScaleChannelNetwork,
     ScaleGrid,
     cnn,
+    evidence_centres,
+    expected_window,
     fovavg,
     fovconc,
     fovlse,
@@ -114,3 +116,15 @@ def test_where_no_definition_exists_it_says_so():
 def test_a_plain_network_has_no_scale_channels(function):
     with pytest.raises(TypeError, match="a PlainNetwork has no scale channels"):
         function(cnn().eval(), torch.randn(1, 1, 112, 112))
+
+
+@pytest.mark.parametrize("ask", [scale_contributions, selected_scale, evidence_centres, expected_window])
+def test_asking_does_not_depend_on_the_mode_and_leaves_no_trace(ask):
+    torch.manual_seed(0)
+    network, images = swmax(ScaleGrid.of(1, 2)), torch.randn(3, 1, 40, 40)
+    network(images)  # batch norm has statistics of its own now
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    while_training = ask(network, images)
+    assert all(part.training for part in network.modules())
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    torch.testing.assert_close(while_training, ask(network.eval(), images), rtol=0, atol=0)

@@ -14,13 +14,14 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
+from scalechannels.backbones.constants import WithConstants
 from scalechannels.backbones.inference import Backbone
 
 Library = Literal["torchvision", "timm"]
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
-class LibraryBackbone(Backbone):
+class LibraryBackbone(WithConstants, Backbone):
     """Windows (N, C, n, n) from 0 to 1 to logits (N, K), by a model of torchvision or timm.
 
     library    "torchvision" or "timm"
@@ -69,17 +70,19 @@ class LibraryBackbone(Backbone):
             )
         self.library, self.name, self.classes, self.channels = library, name, classes, channels
         neutral = channels != 3
+        self.normalised: dict[str, tuple[float, ...]] = {}
         for key, given, usual, other in (("mean", mean, IMAGENET_MEAN, 0.0), ("std", std, IMAGENET_STD, 1.0)):
-            values = torch.tensor(given or ([other] * channels if neutral else usual), dtype=torch.float32)
-            if values.shape != (channels,):
+            values = tuple(given or ([other] * channels if neutral else usual))
+            if len(values) != channels:
                 raise ValueError(f"{key} must hold one value for each of {channels} channels; got {given}")
-            self.register_buffer(key, values[:, None, None], persistent=False)
+            self.normalised[key] = values
+        self.keep_constants()
         make = _torchvision_model if library == "torchvision" else _timm_model
         self.model = make(name, classes, channels, weights is not None)
 
     def forward(self, windows: Tensor) -> Tensor:
         try:
-            logits = self.model((windows - self.mean) / self.std)
+            logits = self.model((windows - self.mean.to(windows)) / self.std.to(windows))
         except AssertionError as error:  # how vision transformers refuse another size than their own
             raise ValueError(
                 f"{self.library}'s {self.name} does not take windows of {windows.shape[-1]} pixels: {error} "
@@ -99,8 +102,13 @@ class LibraryBackbone(Backbone):
             "name": self.name,
             "classes": self.classes,
             "channels": self.channels,
-            "mean": self.mean.flatten().tolist(),
-            "std": self.std.flatten().tolist(),
+            **{key: list(values) for key, values in self.normalised.items()},
+        }
+
+    def constants(self) -> dict[str, Tensor]:
+        return {
+            key: torch.tensor(values, dtype=torch.float32, device="cpu")[:, None, None]  # (C, 1, 1)
+            for key, values in self.normalised.items()
         }
 
 

@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from scalechannels.data.class_folders import Part, class_folders
 from scalechannels.data.decoding import MAX_PIXELS, UnreadableImageError, sides_of
 from scalechannels.data.image_files import (
     NAMED,
@@ -35,14 +36,6 @@ from scalechannels.data.image_set import require_one_of
 from scalechannels.data.pictures import Checked, CutColoursWarning, check_image, read
 
 Colour = Literal["auto", "grey", "rgb"]
-Part = Literal["train", "validation", "test"]
-PARTS: dict[str, Part] = {
-    **dict.fromkeys(("train", "training"), "train"),
-    **dict.fromkeys(("val", "valid", "validation", "dev"), "validation"),
-    **dict.fromkeys(("test", "testing"), "test"),
-}
-"""The names of folders that are parts of the data and not classes."""
-
 BEGINNING = 16
 """Digits of a checksum that tell images apart."""
 SHOWN = 10  # of those that cannot be read, each with its reason
@@ -211,7 +204,7 @@ def image_folder(
         raise NotADirectoryError(
             f"'{root}' is not a folder; give one with a subfolder of images for each class (--data FOLDER)"
         )
-    folders = _class_folders(root)
+    folders = class_folders(root)
     classes = tuple(sorted({folder.name for folder, _ in folders}))
     below = [find_images(folder) for folder, _ in folders]
     listed = [
@@ -284,41 +277,3 @@ def _identity(path: Path) -> object:
     except OSError:  # whoever reads it will say what is wrong
         return path
     return (status.st_dev, status.st_ino) if status.st_ino else path
-
-
-def _class_folders(root: Path) -> list[tuple[Path, Part | None]]:
-    """The folder of each class, and the part that it belongs to where the folders above it name parts."""
-    folders = _subfolders(root)
-    in_parts = [(folder, PARTS.get(folder.name.lower())) for folder in folders]
-    # A class may be called "test": parts are folders of folders, and one of them is for training.
-    if all(part and _subfolders(folder) for folder, part in in_parts) and "train" in dict(in_parts).values():
-        named = [part for _, part in in_parts]
-        if len(set(named)) < len(named):
-            names = ", ".join(folder.name for folder in folders)
-            raise ValueError(
-                f"'{root}' has a part of the data twice, in the folders {names}; keep one of them"
-            )
-        found = [(inner, part) for folder, part in in_parts for inner in _subfolders(folder)]
-        trained = {folder.name for folder, part in found if part == "train"}
-        for folder, _ in found:
-            if folder.name not in trained:
-                raise ValueError(f"'{folder}' is a class that no folder has to train on; remove or add it")
-    else:
-        found, trained = [(folder, None) for folder in folders], {folder.name for folder in folders}
-    if len(trained) < 2:
-        told = f"only {next(iter(trained))!r}" if trained else "images but no subfolders"
-        told = told if trained or find_images(root).images else "none"
-        raise ValueError(
-            f"'{root}' needs a subfolder of images for each of two or more classes; it has {told}"
-        )
-    for folder, _ in found:
-        if written(folder.name) != folder.name:
-            raise ValueError(
-                f"the name of the class '{written(folder.name)}' in '{root}' is not UTF-8, and a network "
-                "cannot be saved with it; rename that folder"
-            )
-    return found
-
-
-def _subfolders(root: Path) -> list[Path]:
-    return sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))

@@ -257,12 +257,12 @@ class Detector:
         return self._classes(logits).logsumexp(-1) - logits[..., self.background]
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """Of an object of each class (…, K), from the outputs of the network; 0 for the background."""
+        """Of an object of each class (…, K), from the outputs of the network; last 0 for the background."""
         shares = self._said(logits).softmax(-1)
         if self.background is None:
             return shares
         return torch.cat(
-            (shares[..., : self.background], 0 * shares[..., :1], shares[..., self.background + 1 :]), -1
+            (shares[..., : self.background], shares[..., self.background + 1 :], 0 * shares[..., :1]), -1
         )
 
     def _said(self, outputs: Tensor) -> Tensor:
@@ -282,6 +282,8 @@ class Detector:
         labels = self._classes(peaks.logits).argmax(-1)
         scores = self.odds_of(peaks.logits)
         certain = self._said(peaks.logits).to(peaks.sigmas).softmax(-1).gather(-1, labels[:, None])[:, 0]
+        if self.background is not None:
+            labels = labels - (labels > self.background).long()  # names are those of the objects alone
         boxes = self.boxes_of(peaks, shape)
         kept = suppress(boxes, scores, iou=self.rules.iou, inside=self.rules.inside)
         kept = kept[certain[kept].argsort(descending=True, stable=True)]

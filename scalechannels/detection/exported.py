@@ -125,7 +125,8 @@ def decoded(
 ) -> list[tuple[list[float], int, float]]:
     """Boxes x0, y0, x1, y1, their classes and probabilities, the most probable first. NumPy alone."""
     order = np.argsort(-odds, kind="stable")
-    order = order[odds[order] > np.log(threshold / (1 - threshold))]
+    least = np.log(threshold / (1 - threshold)) if threshold > 0 else -9_999  # above that of no peak
+    order = order[odds[order] > least]
     kept: list[int] = []
     for index in order:
         low = np.maximum(boxes[index, :2], boxes[kept, :2])

@@ -13,6 +13,7 @@ class Detection:
     box: tuple[float, float, float, float]
     """x0, y0, x1, y1 in pixel-centre coordinates."""
     label: int
+    """The class, counted from 0 without the background: its name is `detector.classes[label]`."""
     probability: float
     """Of an object of this class."""
     scale: float

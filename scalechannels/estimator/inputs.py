@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
 from scalechannels.training.config.own_images import SMALLEST_OBJECT
@@ -29,6 +30,8 @@ Range = tuple[float, float]
 COLOURS = 3
 TOLERANCE = 1e-6
 """By how much of its range a value may be outside: float32 rounds."""
+NO_VALUES = ("P", "PA", "CMYK", "YCbCr", "LAB", "HSV")
+"""Modes of Pillow's pictures whose numbers are neither grey values nor red, green and blue."""
 LISTED = "(N, H, W), (N, H, W, 3), or a list of images (H, W) or (H, W, 3) of any sizes"
 
 
@@ -65,7 +68,13 @@ def count_axes(X: Any) -> int:
 
 
 def listed(X: Any) -> list[np.ndarray]:
-    """The images (H, W) or (H, W, C) of a list."""
+    """The images (H, W) or (H, W, C) of a list, Pillow's pictures among them."""
+    for number, one in enumerate(X):
+        if isinstance(one, Image.Image) and one.mode in NO_VALUES:
+            raise ValueError(
+                f"image {number} of X is a picture of Pillow's mode {one.mode}, whose numbers are no values "
+                "of grey or of red, green and blue: give image.convert('RGB')"
+            )
     return [np.asarray(one) for one in X]
 
 

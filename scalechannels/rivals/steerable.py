@@ -23,6 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from scalechannels.backbones.constants import WithConstants
 from scalechannels.rivals.rival import Rival
 
 HIGHEST_ORDER = 4
@@ -60,7 +61,7 @@ def hermite_basis(size: int, scales: tuple[float, ...], finer: float, functions:
     return torch.stack(found[:functions])
 
 
-class ScaleConvolution(nn.Module):
+class ScaleConvolution(WithConstants):
     """Convolution with one set of weights at every scale: (B, S, C, H, W) to (B, S, C', H, W).
 
     An image, (B, 1, C, H, W), is lifted: every scale sees the same.
@@ -71,14 +72,18 @@ class ScaleConvolution(nn.Module):
     def __init__(self, before: int, after: int, scales: tuple[float, ...], size: int, finer: float) -> None:
         super().__init__()
         self.before, self.after, self.scales = before, after, len(scales)
-        self.register_buffer("basis", hermite_basis(size, scales, finer).float(), persistent=False)
+        self.filtered = size, scales, finer
+        self.keep_constants()
         self.weight = nn.Parameter(torch.empty(after, before, FUNCTIONS))
         self.bias = nn.Parameter(torch.zeros(after))
         nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))
 
+    def constants(self) -> dict[str, Tensor]:
+        return {"basis": hermite_basis(*self.filtered).float()}
+
     def filters(self) -> Tensor:
         """(S, C', C, size, size)"""
-        return torch.einsum("ocf,fsij->socij", self.weight, self.basis)
+        return torch.einsum("ocf,fsij->socij", self.weight, self.basis.to(self.weight))
 
     def forward(self, maps: Tensor) -> Tensor:
         B, S, _, H, W = maps.shape

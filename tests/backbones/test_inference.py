@@ -161,6 +161,12 @@ def hooked(block: nn.Sequential) -> None:
     block[0].register_forward_hook(lambda *called: called[2] - 1)
 
 
+def convolving_otherwise(block: nn.Sequential) -> None:
+    """As tools do that quantise weights: the layer's own method, and no hook."""
+    inner = block[0]._conv_forward
+    block[0]._conv_forward = lambda maps, weight, bias: inner(maps, weight.round(decimals=1), bias)
+
+
 CHANGES = {
     "nothing": lambda backbone: backbone,
     "SyncBatchNorm": nn.SyncBatchNorm.convert_sync_batchnorm,
@@ -179,6 +185,7 @@ CHANGES = {
     "patched": patched,
     "subclassed": subclassed,
     "hooked": every_block(hooked),
+    "convolving otherwise": every_block(convolving_otherwise),
 }
 BUILDS = {
     "fov": lambda: fovavg(GRID),

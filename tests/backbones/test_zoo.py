@@ -1,5 +1,6 @@
 """Models of torchvision and timm as backbones, by stand-ins of the same interface; and docs/backbones.md."""
 
+import copy
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from helpers.libraries import TORCHVISION, weights_of
 from torch import nn
 
 import scalechannels
-from scalechannels import LibraryBackbone, MaxOverScales, ScaleChannelNetwork, ScaleGrid
+from scalechannels import LibraryBackbone, MaxOverScales, PlainNetwork, ScaleChannelNetwork, ScaleGrid
 from scalechannels.backbones import zoo as library_backbone
 from scalechannels.backbones.zoo import import_library
 
@@ -53,6 +54,21 @@ def test_windows_are_normalised_as_the_library_expects() -> None:
     assert torch.equal(plain(grey), plain.model(grey))
     own = LibraryBackbone("timm", "convnext_atto", classes=2, channels=1, mean=[0.5], std=[2.0]).eval()
     assert torch.equal(own(grey), own.model((grey - 0.5) / 2))
+
+
+@pytest.mark.usefixtures("libraries")
+@torch.no_grad()
+def test_windows_are_normalised_wherever_the_backbone_moves(tmp_path: Path) -> None:
+    """The means are not among the weights: `to_empty` and half precision must not spoil them."""
+    network = PlainNetwork(LibraryBackbone("torchvision", "resnet18", classes=2)).eval()
+    images = torch.rand(2, 3, 16, 16)
+    expected = network(images)
+    emptied = copy.deepcopy(network).to("meta").to_empty(device="cpu")
+    for moved in (emptied, copy.deepcopy(network).bfloat16().float()):
+        moved.load_state_dict(network.state_dict())
+        assert torch.equal(moved(images), expected)
+    network.bfloat16().save_pretrained(tmp_path)
+    assert torch.equal(scalechannels.load(tmp_path)(images.bfloat16()), network(images.bfloat16()))
 
 
 @pytest.mark.usefixtures("libraries")

@@ -4,6 +4,8 @@ import csv
 import hashlib
 import json
 import shutil
+import sys
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,18 @@ def test_evaluate_needs_to_know_the_data_of_a_network_without_a_run(
     assert capsys.readouterr().err == "error: 'net' does not say what it was trained on; give --data.name\n"
     assert run("evaluate", "net", "--sizes", 1, "--data.name", "strokes") == 0
     assert "channel" not in capsys.readouterr().out
+
+
+def test_a_pipe_that_lacks_letters_gets_the_table_and_the_file_is_written(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fovlse(ScaleGrid.of(1, 2)).save_pretrained("net")
+    pipe = TextIOWrapper(BytesIO(), "ascii")
+    monkeypatch.setattr(sys, "stdout", pipe)
+    assert run("evaluate", "net", "--data.name", "strokes", "--sizes", 1, "--out", "r.json") == 0
+    pipe.flush()
+    assert r"\u03c3 = " in pipe.buffer.getvalue().decode("ascii")
+    assert json.loads((here / "r.json").read_text())["channels"] == [1, 2]
 
 
 def test_a_detector_and_your_own_images_by_name_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -265,6 +265,37 @@ def test_folders_of_parts(tmp_path: Path) -> None:
         image_folder(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("others", "wrong"),
+    [(["test"], "test"), (["Test", "val"], "Test"), (["val/cat", "val/dog", "unlabelled"], "unlabelled")],
+)
+def test_images_without_classes_beside_parts_are_no_class(
+    tmp_path: Path, others: list[str], wrong: str
+) -> None:
+    """As competitions have it: what is to be submitted lies beside the labelled images."""
+    for place in ("train/cat", "train/dog", *others):
+        for index in range(3):
+            save(tmp_path / place / f"{index}.png", Image.new("L", (4, 4), index))
+    with pytest.raises(
+        ValueError, match=rf"into parts \('train'.*\), but '{wrong}' is none with a subfolder"
+    ):
+        image_folder(tmp_path)
+    assert image_folder(tmp_path / "train").classes == ("cat", "dog")
+
+
+def test_parts_inside_the_classes_are_not_mixed(tmp_path: Path) -> None:
+    for place in ("cat/train", "cat/test", "dog/train", "dog/test"):
+        save(tmp_path / place / "0.png", Image.new("L", (4, 4)))
+    with pytest.raises(ValueError, match=r"inside the classes, such as 'cat/train': .* 'train/cat'"):
+        image_folder(tmp_path)
+
+
+def test_a_class_may_be_called_train_and_have_subfolders(tmp_path: Path) -> None:
+    for place in ("bus", "train/steam", "train/electric"):
+        save(tmp_path / place / "0.png", Image.new("L", (4, 4)))
+    assert image_folder(tmp_path).classes == ("bus", "train")
+
+
 def test_a_class_may_be_called_test(tmp_path: Path) -> None:
     for name in ("test", "train"):
         for index in range(3):

@@ -224,6 +224,9 @@ def test_a_noisy_image_has_a_bounded_number_of_points_of_interest(monkeypatch: p
     with pytest.warns(UserWarning, match=r"has [\d,]+ points of interest; only the strongest 2 are looked"):
         found = blobs().at_interest_points(blob_image(PARTS[0], PARTS[2]) + 0.01 * noise, threshold=1e-4)
     assert sorted(one.scale for one in found) == pytest.approx([1.5, 5.5], rel=0.2)
+    with pytest.warns(UserWarning, match="only the strongest 2"):
+        found = blobs(threshold=0).at_interest_points(noise, threshold=1e-4)  # nothing else keeps them few
+    assert 1 <= len(found) <= 2
 
 
 def test_the_best_peaks_are_kept_whatever_the_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,6 +249,27 @@ def test_a_network_of_another_precision_finds_the_same(kind: torch.dtype, look: 
         found += [find(shown), find(shown.to(precision))]
     assert len(found[0]) == 2
     assert [[one.label for one in each] for each in found] == [[one.label for one in found[0]]] * 4
+
+
+@pytest.mark.parametrize("background", [0, 4, 10])
+@torch.no_grad()
+def test_objects_have_their_names_wherever_the_background_is_among_the_logits(background: int) -> None:
+    """Other libraries have it first; the names are those of the objects alone."""
+    shown = scene(2, 0, height=60, width=70, sizes=(0.5, 1.0), background="plain").image
+    expected = Detector.from_pretrained("digit-detector")(shown)
+    network: ScaleChannelNetwork = scalechannels.load("digit-detector")
+    order = [*range(background), 10, *range(background, 10)]
+    last: Any = network.backbone.classifier
+    last.weight.copy_(last.weight[order])
+    last.bias.copy_(last.bias[order])
+    network.usage = {**(network.usage or {}), "background": background}
+    detector = Detector(network)
+    assert detector.classes == list("0123456789")
+    for found in (detector(shown), detector.at_interest_points(shown)):
+        named = {detector.classes[one.label] for one in found}
+        assert named == {str(one.label) for one in expected}
+    logits = torch.eye(11)[order].T  # of which the k-th says class k, and the last the background
+    assert detector.probabilities(logits).argmax(1)[:10].tolist() == list(range(10))
 
 
 def boxes(*rows: tuple[float, ...]) -> Tensor:

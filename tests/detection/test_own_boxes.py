@@ -22,7 +22,7 @@ from scalechannels.data.frames import reduced
 from scalechannels.data.pictures import as_picture
 from scalechannels.detection import learning, own_boxes
 from scalechannels.detection.boxes import overlap
-from scalechannels.detection.exported import OUTPUTS, decoded
+from scalechannels.detection.exported import NONE, OUTPUTS, decoded
 from scalechannels.detection.found import Detection
 from scalechannels.detection.own_boxes import PIXELS, Choices, Training, steps_for, unseen
 from scalechannels.detection.window_pool import Looks, Objects, looks, pooled, told, varied
@@ -396,3 +396,11 @@ def test_the_random_numbers_of_a_gpu_go_on_where_they_were(
     assert begun == []
     learning.learn(model, batch, steps=2, rate=0.1, state=tmp_path / "state.pt")
     assert [one.tolist() for one in begun] == [[7]]
+
+
+def test_without_a_threshold_only_peaks_are_objects() -> None:
+    boxes = np.array([[0.0, 0, 9, 9], [20, 20, 29, 29], [50, 50, 59, 59]])
+    rules = {"iou": 0.3, "inside": 0.6}
+    odds, probabilities = np.array([-5.0, NONE, -7.0]), np.array([[0.1, 0.2], [0.9, 0.1], [0.3, 0.1]])
+    found = decoded(boxes, odds, probabilities, threshold=0.0, **rules)
+    assert [(label, probability) for _, label, probability in found] == [(0, 0.3), (1, 0.2)]

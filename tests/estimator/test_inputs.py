@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.bars import bars
+from PIL import Image
 
 IMAGES, LABELS = bars()
 FLOATS = IMAGES / 255
@@ -46,6 +47,14 @@ def test_what_differs_from_fit_is_refused(quick: Quick, fitted: Any, asked: Any,
     classifier = quick(epochs=1).fit(fitted, LABELS)
     with pytest.raises(ValueError, match=says):
         classifier.predict(asked)
+
+
+@pytest.mark.parametrize("mode", ["P", "YCbCr", "HSV", "CMYK"])
+def test_pictures_whose_numbers_are_no_colours_are_refused(quick: Quick, mode: str) -> None:
+    """The numbers of a palette's colours are of the type of grey values, those of a hue of that of red."""
+    pictures = [Image.fromarray(image).convert("RGB").convert(mode) for image in IMAGES]
+    with pytest.raises(ValueError, match=rf"image 0 of X is .* mode {mode}, .*: give image.convert\('RGB'\)"):
+        quick(epochs=1).fit(pictures, LABELS)
 
 
 def with_one(value: float) -> np.ndarray:

@@ -92,11 +92,12 @@ def known_png(draw: st.DrawFn) -> KnownFile:
         chunks.append((b"tRNS", struct.pack(">H", clear) * channels))
         coarse = values[..., 0] >> 8 if channels == 3 and bits == 16 else values[..., 0]
         seen = np.where(coarse == (clear >> 8 if channels == 3 and bits == 16 else clear), 1.0, seen)
-    # 8 bits where Pillow has no more, and two roundings where there is alpha.
+    clear_by_degrees = channels in (2, 4)
     step = 1.5e-5 if bits == 16 and channels == 1 else 1e-6
-    if bits == 16 and channels > 1:
-        step = 1 / 255
-    return KnownFile(png(stored, bits, *chunks), UPRIGHT[turn](seen), step + (channels in (2, 4)) / 255)
+    if bits == 16 and channels > 1:  # 8 bits where Pillow has no more, of the value and of how clear it is
+        step = (1 + clear_by_degrees) / 255
+    # Beside that, what lies over white is rounded.
+    return KnownFile(png(stored, bits, *chunks), UPRIGHT[turn](seen), step + clear_by_degrees / 255)
 
 
 def orientation_chunk(orientation: int) -> tuple[bytes, bytes]:

@@ -68,3 +68,17 @@ def test_rivals_compute_in_the_precision_of_their_weights(module, kind: torch.dt
         said = copy.deepcopy(network).to(kind)(images.to(kind))
     assert said.dtype == kind
     torch.testing.assert_close(said.float(), expected, atol=0.05, rtol=0.05)
+
+
+@pytest.mark.parametrize("module", SMALL, ids=lambda module: type(module).__name__)
+@torch.no_grad()
+def test_what_no_weights_say_is_there_wherever_a_rival_moves(module, tmp_path) -> None:
+    """Through `to_empty`, and through half precision and back; the filters of a basis are not saved."""
+    network, images = PlainNetwork(copy.deepcopy(module)).eval(), torch.rand(2, module.channels, 24, 24)
+    expected = network(images)
+    emptied = copy.deepcopy(network).to("meta").to_empty(device="cpu")
+    for moved in (emptied, copy.deepcopy(network).bfloat16().float()):
+        moved.load_state_dict(network.state_dict())
+        assert torch.equal(moved(images), expected)
+    network.bfloat16().save_pretrained(tmp_path)
+    assert torch.equal(load(tmp_path)(images.bfloat16()), network(images.bfloat16()))

@@ -539,6 +539,15 @@ def test_a_config_from_elsewhere_is_checked_before_anything_is_built(saved: Path
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("count", ["scales", "inputs", "outputs"])
+def test_a_concatenation_of_nothing_is_named(tmp_path: Path, count: str):
+    """PyTorch makes a layer without weights, and only warns."""
+    fovconc(GRID).save_pretrained(tmp_path)
+    edited(tmp_path, lambda config: config["arguments"]["pool"]["arguments"].update({count: 0}))
+    with pytest.raises(ValueError, match=rf"does not fit ConcatScales: {count} must be .* at least 1; got 0"):
+        scalechannels.load(tmp_path)
+
+
 def test_a_config_that_is_nested_without_end_is_named(saved: Path):
     (saved / "config.json").write_text("[" * 100_000)
     with pytest.raises(ValueError, match=r"config.json' is damaged: .*nested too deeply"):
