@@ -162,7 +162,7 @@ def planned(
 
     Every candidate gets the same share of the time; what a fast one does not need goes to the slower ones.
     Where the budget does not suffice for some steps of all, the slowest candidate is left out. `report` is
-    told the name of each that was timed.
+    told the name of each before it is timed.
     """
     timed, limits = {}, {}
     for name, config in configs.items():
@@ -170,9 +170,9 @@ def planned(
         most = min(MOST_EPOCHS, max(20, math.ceil(ENOUGH / steps)))
         least = min(most, math.ceil(LEAST / steps))
         # Beyond budget / least, the budget does not suffice for this one alone.
+        report(name)
         timed[name] = seconds_an_epoch(config, torch.device(device), root, budget / least)
         limits[name] = (timed[name], least, most)
-        report(name)
     waiting, left_out = sorted(configs, key=timed.__getitem__), {}
     while waiting and (needed := sum(limits[name][0] * limits[name][1] for name in waiting)) > budget:
         left_out[waiting.pop()] = f"it is slow, and needs --budget {math.ceil(needed / 60)}m or more"

@@ -77,8 +77,10 @@ def train_own_images(config: RunConfig, asked: Asked) -> Path:
     seconds = offered.budget_seconds(asked.budget or offered.USUAL_BUDGET)
     writes = int(os.environ.get("RANK", 0)) == 0  # of several processes, one speaks and writes
     say = print if writes else lambda *_, **__: None
-    images = open_folder(config.data)
-    seen = survey(images)
+    with Progress("reading", writes) as progress:
+        images = open_folder(config.data, watch=progress.advance)
+    with Progress("looking", writes) as progress:
+        seen = survey(images, watch=progress.advance)
     say("\n".join([str(images.root), *(f"  {line}" for line in seen.lines())]), flush=True)
     base = _resolved(config, asked, (images, seen))
     parts = in_parts(images, base.data)
@@ -178,7 +180,7 @@ def _plan(
         say(f"budget {asked.budget or offered.USUAL_BUDGET}: timing {many} …", flush=True)
         root = (asked.fit or {}).get("root")
         with Progress("timing", True) as progress:
-            timed = partial(progress.advance, count=len(found))
+            timed = partial(progress.begins, count=len(found))
             plans, slow = offered.planned(found, images, budget, asked.device, said, root, timed)
         left_out |= slow
         if not plans:
