@@ -1,5 +1,6 @@
 """Which candidates a folder has, what each is trained with, and how a budget is shared."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,8 +101,27 @@ def test_what_is_far_too_slow_is_timed_by_two_images(folder: Path, monkeypatch: 
 
     monkeypatch.setattr(Trainer, "epoch", counted)
     assert seconds_an_epoch(config, torch.device("cpu"), enough=1e-9) > 1e-9
-    assert timed == [2, 2]
+    assert timed == [2] * 4
     assert seconds_an_epoch(config, torch.device("cpu"), enough=1e9) > 0
-    assert timed[2:4] == [2, 2]
-    assert len(timed) == 2 + 4
-    assert timed[-1] > 2
+    assert timed[4:8] == [2] * 4
+    assert len(timed) == 8 + 6
+    assert min(timed[8:]) > 2
+
+
+def test_a_step_that_other_programs_delay_leaves_no_candidate_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fastest candidate was left out as the slowest, after one slow step of two images."""
+    config = candidates(chosen(folder), TrainingConfig())[0][RESIZED]
+    calls: list[int] = []
+    epoch = Trainer.epoch
+
+    def delayed(self: Trainer, order: torch.Tensor, rate: float) -> list[float]:
+        calls.append(order.numel())
+        if len(calls) in (2, 3, 6, 9):  # two of the three steps of two images, and two of the five others
+            time.sleep(0.5)
+        return epoch(self, order, rate)
+
+    monkeypatch.setattr(Trainer, "epoch", delayed)
+    assert seconds_an_epoch(config, torch.device("cpu"), enough=0.5) < 0.45
+    assert len(calls) == 4 + 6
