@@ -39,7 +39,9 @@ ENOUGH, MOST_EPOCHS = 2500, 200
 """Steps and epochs that no candidate exceeds."""
 LEAST = 150
 """Steps below which a candidate is left out: its accuracy would say more of the budget than of itself."""
-SMOOTHING, VISIBLE, OFF_CENTRE = 0.1, 0.5, 1 / 5
+SMOOTHING, VISIBLE = 0.1, 0.5
+OFF_CENTRE = {"crops": 1 / 14, "frames": 1 / 5}
+"""By what share of the object images are shifted in training."""
 COARSER = 2**0.5
 """The ratio of scales of channels that look everywhere: their finest ones are by far the most expensive."""
 UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -108,20 +110,22 @@ def everywhere(base: ResolvedRun) -> ResolvedNetwork:
 def with_recipe(config: ResolvedRun, said: TrainingConfig | None) -> ResolvedRun:
     """The training that our measurements support, where the user has not said otherwise.
 
-    Images are shifted by up to a fifth of the object, since no object lies exactly at the centre; targets
-    are smoothed; objects may be larger than the picture; and the weights of the last tenth of the steps are
-    averaged. Larger than the picture they are only about its centre: of objects anywhere, nothing might be
-    left.
+    Images are shifted, since no object lies exactly at the centre: frames by up to a fifth of the object.
+    Crops by less: a shifted crop has lost a part of its object, and who learns such parts recognises whole
+    objects worse, by more than is gained at shifted ones. Targets are smoothed; objects may be larger than
+    the picture; and the weights of the last tenth of the steps are averaged. Larger than the picture they
+    are only about its centre: of objects anywhere, nothing might be left.
     """
     training = config.training
     side = config.data.resize or config.data.own.object_pixels
     augmented = training
     if said is not None:
         shifted = training.crops or training.jitter
+        usual = max(1, round(OFF_CENTRE[config.data.images or "crops"] * side))
         augmented = replace(
             training,
             smoothing=SMOOTHING if said.smoothing is None else said.smoothing,
-            crops=training.crops if shifted else max(1, round(OFF_CENTRE * side)),
+            crops=training.crops if shifted else usual,
         )
         centred = config.data.places == "centre"
         if config.network.name != "cnn" and said.visible is None and centred:

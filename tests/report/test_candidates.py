@@ -37,7 +37,7 @@ def test_crops_have_four_candidates_with_one_recipe(folder: Path) -> None:
         assert named(config) == name
         assert config.resolve() == config  # each is a run that can be trained
         assert config.training.smoothing == 0.1
-        assert config.training.crops == 6  # no candidate takes objects to be exactly at the centre
+        assert config.training.crops == 2  # no candidate takes objects to be exactly at the centre
         assert config.training.visible == (0.5 if "scale" in name else 1)
         assert build_network(config, None, 2).eval()(torch.rand(2, 1, 40, 50)).shape == (2, 2)
     assert found[RESIZED].data.resize == 28
@@ -45,6 +45,11 @@ def test_crops_have_four_candidates_with_one_recipe(folder: Path) -> None:
         assert (config.data.sizes, config.data.redraw) == ((0.25, 4.0), True)
     grid = build_network(found[EVERYWHERE], None, 2).grid
     assert (len(grid), grid.minimum, grid.maximum) == (9, pytest.approx(0.25), pytest.approx(4))
+
+
+def test_frames_are_shifted_further_than_crops_whose_objects_would_be_cut_off(folder: Path) -> None:
+    found, _ = candidates(chosen(folder, images="frames", object_size=20.0), TrainingConfig())
+    assert {config.training.crops for config in found.values()} == {4}
 
 
 def test_frames_are_not_resized_and_options_win(folder: Path) -> None:
