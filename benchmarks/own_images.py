@@ -1,6 +1,7 @@
 """Who wins on how many images: resized CNN, augmented CNN, scale channels at the centre and everywhere.
 
     python -m benchmarks.own_images [--root DATA] [--device cpu] [--minutes 25] [--output FILE]
+    python -m benchmarks.own_images --collect FILE
     python -m benchmarks.own_images --table
 
 Fashion-MNIST with 10, 30, 100, 300 and 1,000 images a class, as crops of 28 pixels and as objects of 28 in
@@ -8,14 +9,16 @@ frames of 56, three seeds, which draw other images too. Every candidate has the 
 --data` and the same number of steps: 400, or three passes over the images where these are more. All are
 tested on the same 1,000 images of Fashion-MNIST's test set: at sizes 1/2, 1 and 2, and at size 1 moved by 2
 and 4 pixels along both axes. Results are appended to benchmarks/results/own_images.jsonl, one seed after
-another; what is there is not done again, so the command resumes. With --output they go to a file of its own,
-from a machine whose checkout is not kept, to be appended there later. DATA is as `own_image_folders` has it.
+another; what is there is not done again, so the command resumes. On a machine whose checkout is not kept they
+go to a file of its own (--output), and --collect puts these among the results, in place of what an earlier
+recipe had. DATA is as `own_image_folders` has it.
 
 No image file is written or read, and no network is kept: the machine needs PyTorch and NumPy alone.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 import time
@@ -40,11 +43,12 @@ from benchmarks.own_image_folders import as_bytes, chosen, crops, fashion, frame
 from scalechannels.data.arrays import ImageArrays, from_zero_to_one  # noqa: E402
 from scalechannels.data.folder import Part  # noqa: E402
 from scalechannels.data.survey import survey  # noqa: E402
-from scalechannels.files import json_lines  # noqa: E402
+from scalechannels.files import json_lines, write_text  # noqa: E402
 from scalechannels.report.candidates import (  # noqa: E402
     AUGMENTED,
     CENTRE,
     EVERYWHERE,
+    OFF_CENTRE,
     RESIZED,
     candidates,
     with_epochs,
@@ -60,7 +64,7 @@ COUNTS, KINDS, SEEDS = (10, 30, 100, 300, 1_000), ("crops", "frames"), (0, 1, 2)
 ONE_SIZE = "scale channels, one size"
 """As the paper trains them: on the images as they are, and never on rescaled ones."""
 METHODS = (RESIZED, AUGMENTED, ONE_SIZE, CENTRE, EVERYWHERE)
-REACH, FRAME, TESTED, CHECKED = (0.5, 2.0), 56, 100, 2
+OBJECT, REACH, FRAME, TESTED, CHECKED = 28.0, (0.5, 2.0), 56, 100, 2
 PASSES = 3
 """Over the training images, at least: a thousand a class are not seen in 400 steps."""
 CONDITIONS = {
@@ -74,11 +78,15 @@ MEANS = ("1/2", "1", "2", "2 off", "4 off")
 
 
 def cases() -> Iterator[dict[str, Any]]:
-    """All of them, the slowest method last, one seed after another, fewest images first."""
+    """All of them, the slowest method last, one seed after another, fewest images first.
+
+    "moved"     by how many pixels the recipe moves training images; rows of another recipe are not these
+    """
     for methods in (METHODS[:-1], METHODS[-1:]):
         for seed, count, kind, method in product(SEEDS, COUNTS, KINDS, methods):
             if not (kind == "frames" and method == RESIZED):  # resizing is for crops
-                yield {"images": count, "seed": seed, "kind": kind, "method": method}
+                case = {"images": count, "seed": seed, "kind": kind, "method": method}
+                yield {**case, "moved": round(OFF_CENTRE[kind] * OBJECT)}
 
 
 clothes = cache(fashion)  # read and verified once, not for each case
@@ -111,7 +119,7 @@ def images_of(case: Case, data: Path | None) -> ImageArrays:
 
 def configured(case: Case, images: ImageArrays, device: str, steps: int) -> ResolvedRun:
     """The run of a case: the recipe of `train --data`, and so many steps at least."""
-    data = DataConfig("folder", folder="arrays", images=case["kind"], object_size=28.0, range=REACH)
+    data = DataConfig("folder", folder="arrays", images=case["kind"], object_size=OBJECT, range=REACH)
     # A GPU would compute with fewer bits than the rows that come from other machines.
     base = RunConfig(data, training=TrainingConfig(seed=case["seed"], precision="float32"))
     resolved = base.resolve(torch.device(device).type, (images, survey(images)))
@@ -121,6 +129,7 @@ def configured(case: Case, images: ImageArrays, device: str, steps: int) -> Reso
     config = one_size if case["method"] == ONE_SIZE else found[case["method"]]
     count = images.given.count("train")
     epochs = max(PASSES, math.ceil(steps / max(1, count // config.training.batch)))
+    assert config.training.crops == case["moved"]
     return with_epochs(config, epochs, count, said)
 
 
@@ -139,7 +148,7 @@ def measured(case: Case, data: Path | None, device: str, steps: int) -> dict[str
     accuracy = {}
     for name, condition in CONDITIONS.items():
         shown = (
-            picture(from_zero_to_one(image), condition, case["kind"], 28.0, number)
+            picture(from_zero_to_one(image), condition, case["kind"], OBJECT, number)
             for number, image in enumerate(tested.pixels)
         )
         right = answered(network, shown, where).logits.argmax(1) == labels
@@ -172,14 +181,28 @@ def table(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def collect(path: Path) -> None:
+    """Put the rows of a file among the results, in place of those of the same cases."""
+
+    def case(row: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(row[name] for name in ("images", "seed", "kind", "method"))
+
+    new = {case(row): row for row in json_lines(path)}
+    kept = [row for row in json_lines(RESULTS) if case(row) not in new]
+    write_text(RESULTS, "".join(json.dumps(row) + "\n" for row in (*kept, *new.values())))
+
+
 def main() -> None:
     parser = case_options(__doc__)
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--collect", type=Path, metavar="FILE")
     given = parser.parse_args()
+    if given.collect is not None:
+        collect(given.collect)
     there = json_lines(RESULTS)
     left = (case for case in cases() if not any(case.items() <= one.items() for one in there))
-    if not given.table:
+    if not (given.table or given.collect):
         measure_cases(
             left,
             given.output,

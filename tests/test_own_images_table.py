@@ -71,11 +71,36 @@ def test_rows_that_are_kept_already_are_not_measured_again(
     assert "| 1,000 | frames | – | 50.0 ± 0.0 |" in capsys.readouterr().out
 
 
+def test_rows_of_an_earlier_recipe_are_measured_again_and_replaced(
+    benchmark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, output = tmp_path / "kept.jsonl", tmp_path / "new.jsonl"
+    rows = [{**case, "accuracy": dict.fromkeys(benchmark.MEANS, 50.0)} for case in benchmark.cases()]
+    earlier = [{**row, "moved": 9} for row in rows[:2]]
+    kept.write_text("".join(json.dumps(row) + "\n" for row in [*earlier, *rows[2:]]))
+    monkeypatch.setattr(benchmark, "RESULTS", kept)
+    again = {"accuracy": dict.fromkeys(benchmark.MEANS, 60.0), "seconds": 1.0}
+    monkeypatch.setattr(benchmark, "measured", lambda case, *_: {**case, **again})
+    monkeypatch.setattr("sys.argv", ["own_images", "--output", str(output)])
+    benchmark.main()
+    new = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [row["method"] for row in new] == [row["method"] for row in rows[:2]]
+    monkeypatch.setattr("sys.argv", ["own_images", "--collect", str(output)])
+    benchmark.main()
+    assert [json.loads(line) for line in kept.read_text().splitlines()] == [*rows[2:], *new]
+
+
 @pytest.mark.parametrize("kind", ["crops", "frames"])
 def test_images_are_those_of_a_folder_of_files(benchmark: Any, kind: str, tmp_path: Path) -> None:
     """So that rows do not depend on whether files lay between."""
     folders = importlib.import_module("benchmarks.own_image_folders")
-    case = {"images": 2, "seed": 1, "kind": kind, "method": benchmark.CENTRE}
+    case = {
+        "images": 2,
+        "seed": 1,
+        "kind": kind,
+        "method": benchmark.CENTRE,
+        "moved": {"crops": 2, "frames": 6}[kind],
+    }
     images = benchmark.images_of(case, None)
     names = {"train": "train", "validation": "val", "test": "test"}
     for part, held in zip(names, images.parts(0, 0), strict=True):
