@@ -165,8 +165,9 @@ def planned(
     """The epochs of each within the budget, and which are left out since too few steps would be left.
 
     Every candidate gets the same share of the time; what a fast one does not need goes to the slower ones.
-    Where the budget does not suffice for some steps of all, the slowest candidate is left out. `report` is
-    told the name of each before it is timed.
+    Where the budget does not suffice for some steps of all, the slowest candidate is left out; the fastest
+    one never, as a busy machine would then end with nothing. `report` is told the name of each before it is
+    timed.
     """
     timed, limits = {}, {}
     for name, config in configs.items():
@@ -178,7 +179,7 @@ def planned(
         timed[name] = seconds_an_epoch(config, torch.device(device), root, budget / least)
         limits[name] = (timed[name], least, most)
     waiting, left_out = sorted(configs, key=timed.__getitem__), {}
-    while waiting and (needed := sum(limits[name][0] * limits[name][1] for name in waiting)) > budget:
+    while len(waiting) > 1 and (needed := sum(limits[one][0] * limits[one][1] for one in waiting)) > budget:
         left_out[waiting.pop()] = f"it is slow, and needs --budget {math.ceil(needed / 60)}m or more"
     epochs = shared(budget, [limits[name] for name in waiting])
     plans = [

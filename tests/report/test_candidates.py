@@ -16,6 +16,7 @@ from scalechannels.report.candidates import (
     budget_seconds,
     candidates,
     named,
+    planned,
     seconds_an_epoch,
     shared,
     with_epochs,
@@ -84,6 +85,18 @@ def test_a_budget_is_shared_and_what_is_not_needed_goes_on() -> None:
     for said in ("", "10", "m", "0s", "-1m", "1d"):
         with pytest.raises(ValueError, match="--budget must be a time such as 90s, 10m or 1h"):
             budget_seconds(said)
+
+
+def test_the_fastest_candidate_is_never_left_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that others kept busy, eleven minutes of timing ended with nothing."""
+    found, _ = candidates(chosen(folder), TrainingConfig())
+    slow = {name: 100.0 * (number + 1) for number, name in enumerate(found)}
+    names = {config: name for name, config in found.items()}
+    monkeypatch.setattr("scalechannels.report.candidates.seconds_an_epoch", lambda one, *_: slow[names[one]])
+    plans, left_out = planned(found, 160, 60.0, "cpu", TrainingConfig())
+    assert [plan.name for plan in plans] == [RESIZED]
+    assert plans[0].config.training.epochs == 150 // (160 // found[RESIZED].training.batch) + 1
+    assert list(left_out) == [EVERYWHERE, CENTRE, AUGMENTED]
 
 
 def test_timing_leaves_nothing_behind(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
