@@ -13,7 +13,8 @@ another; what is there is not done again, so the command resumes. On a machine w
 go to a file of its own (--output), and --collect puts these among the results, in place of what an earlier
 recipe had. DATA is as `own_image_folders` has it.
 
-No image file is written or read, and no network is kept: the machine needs PyTorch and NumPy alone.
+No image file is written or read, and no network is kept: the machine needs PyTorch and NumPy alone. There,
+name DATA by the variable SCALECHANNELS_DATA in place of --root.
 """
 
 from __future__ import annotations
