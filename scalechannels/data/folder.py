@@ -13,7 +13,7 @@ import hashlib
 import os
 import warnings
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -188,12 +188,14 @@ def image_folder(
     skip_corrupt: bool = False,
     max_pixels: int = MAX_PIXELS,
     decode: bool = True,
+    watch: Callable[[str, int], None] = lambda name, count: None,
 ) -> ImageFolder:
     """Find and check the images below `root`, classes and files in the order of their names.
 
     colour: "auto" reads RGB unless every image is grey.
     skip_corrupt: leaves out unreadable files and warns of them; else an error names them.
     max_pixels: files with more pixels count as unreadable.
+    watch: called with the name of each image that was read, and how many there are.
     decode: False only lists the files, for a folder that was checked before; it needs a colour.
     """
     if not decode and (colour == "auto" or skip_corrupt):
@@ -224,6 +226,7 @@ def image_folder(
                 found[file] = check_image(path, max_pixels)
             except UnreadableImageError as error:
                 found[file] = error
+        watch(path.name, len(listed))
         seen = found[file]
         if isinstance(seen, UnreadableImageError):
             skipped.append((path, str(seen)))

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
+
+from torch import Tensor
+from torch.nn.functional import avg_pool2d
 
 from scalechannels.data.folder import ImageFolder
 from scalechannels.data.standing_out import FAR, standing_out
@@ -17,6 +21,8 @@ from scalechannels.data.standing_out import FAR, standing_out
 Images = Literal["crops", "frames"]
 LOOKED_AT = 200
 """Images whose objects are measured, spread evenly over the folder."""
+ENOUGH = 512
+"""Pixels a side in which an object is measured well; a photograph has ten times as many, and takes long."""
 FILLED = 0.6
 """An object that takes less of its image's longer side, in the median, lies in a frame."""
 MIXED = 1.25
@@ -125,14 +131,26 @@ class Survey:
         return f"objects of about {self.object_size:.0f} pixels, {share}: frames"
 
 
-def survey(images: ImageFolder) -> Survey:
-    """Look at a folder that was decoded; of its images, at most 200 are measured."""
+def smaller(image: Tensor) -> Tensor:
+    """An image (C, H, W) of less than twice `ENOUGH` pixels a side, in which its object is seen as well."""
+    factor = max(1, max(image.shape[1:]) // ENOUGH)
+    return avg_pool2d(image, (min(factor, image.shape[1]), min(factor, image.shape[2])))
+
+
+def survey(images: ImageFolder, watch: Callable[[str, int], None] = lambda name, count: None) -> Survey:
+    """Look at a folder that was decoded; of its images, at most 200 are measured.
+
+    watch    called with the name of each that was measured, and how many there are
+    """
     sides = sorted(float(max(size)) for size in images.sizes)
     with_object = [
         index for index in range(len(images)) if images.classes[images.labels[index]] != NONE
     ] or list(range(len(images)))
     step = max(1, -(-len(with_object) // LOOKED_AT))
-    found = [standing_out(images[index][0]) for index in with_object[::step]]
+    found = []
+    for index in with_object[::step]:
+        found.append(standing_out(smaller(images[index][0])))
+        watch(images.paths[index].name, len(with_object[::step]))
     told = [one for one in found if one is not None]
     # An image in which nothing stands out may be full of its object.
     extents = [1.0 if one is None else one.extent for one in found]

@@ -39,7 +39,9 @@ ENOUGH, MOST_EPOCHS = 2500, 200
 """Steps and epochs that no candidate exceeds."""
 LEAST = 150
 """Steps below which a candidate is left out: its accuracy would say more of the budget than of itself."""
-SMOOTHING, VISIBLE, OFF_CENTRE = 0.1, 0.5, 1 / 5
+SMOOTHING, VISIBLE = 0.1, 0.5
+OFF_CENTRE = {"crops": 1 / 14, "frames": 1 / 5}
+"""By what share of the object images are shifted in training."""
 COARSER = 2**0.5
 """The ratio of scales of channels that look everywhere: their finest ones are by far the most expensive."""
 UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -108,20 +110,22 @@ def everywhere(base: ResolvedRun) -> ResolvedNetwork:
 def with_recipe(config: ResolvedRun, said: TrainingConfig | None) -> ResolvedRun:
     """The training that our measurements support, where the user has not said otherwise.
 
-    Images are shifted by up to a fifth of the object, since no object lies exactly at the centre; targets
-    are smoothed; objects may be larger than the picture; and the weights of the last tenth of the steps are
-    averaged. Larger than the picture they are only about its centre: of objects anywhere, nothing might be
-    left.
+    Images are shifted, since no object lies exactly at the centre: frames by up to a fifth of the object.
+    Crops by less: a shifted crop has lost a part of its object, and who learns such parts recognises whole
+    objects worse, by more than is gained at shifted ones. Targets are smoothed; objects may be larger than
+    the picture; and the weights of the last tenth of the steps are averaged. Larger than the picture they
+    are only about its centre: of objects anywhere, nothing might be left.
     """
     training = config.training
     side = config.data.resize or config.data.own.object_pixels
     augmented = training
     if said is not None:
         shifted = training.crops or training.jitter
+        usual = max(1, round(OFF_CENTRE[config.data.images or "crops"] * side))
         augmented = replace(
             training,
             smoothing=SMOOTHING if said.smoothing is None else said.smoothing,
-            crops=training.crops if shifted else max(1, round(OFF_CENTRE * side)),
+            crops=training.crops if shifted else usual,
         )
         centred = config.data.places == "centre"
         if config.network.name != "cnn" and said.visible is None and centred:
@@ -161,8 +165,9 @@ def planned(
     """The epochs of each within the budget, and which are left out since too few steps would be left.
 
     Every candidate gets the same share of the time; what a fast one does not need goes to the slower ones.
-    Where the budget does not suffice for some steps of all, the slowest candidate is left out. `report` is
-    told the name of each that was timed.
+    Where the budget does not suffice for some steps of all, the slowest candidate is left out; the fastest
+    one never, as a busy machine would then end with nothing. `report` is told the name of each before it is
+    timed.
     """
     timed, limits = {}, {}
     for name, config in configs.items():
@@ -170,11 +175,11 @@ def planned(
         most = min(MOST_EPOCHS, max(20, math.ceil(ENOUGH / steps)))
         least = min(most, math.ceil(LEAST / steps))
         # Beyond budget / least, the budget does not suffice for this one alone.
+        report(name)
         timed[name] = seconds_an_epoch(config, torch.device(device), root, budget / least)
         limits[name] = (timed[name], least, most)
-        report(name)
     waiting, left_out = sorted(configs, key=timed.__getitem__), {}
-    while waiting and (needed := sum(limits[name][0] * limits[name][1] for name in waiting)) > budget:
+    while len(waiting) > 1 and (needed := sum(limits[one][0] * limits[one][1] for one in waiting)) > budget:
         left_out[waiting.pop()] = f"it is slow, and needs --budget {math.ceil(needed / 60)}m or more"
     epochs = shared(budget, [limits[name] for name in waiting])
     plans = [

@@ -44,10 +44,13 @@ class Condition:
     value: float
     """The size, the offset as a share of the object, or the place in `SURROUNDINGS`."""
 
-    @property
-    def scored(self) -> bool:
-        """Whether it counts in the choice: all sizes, and offsets up to a seventh of the object."""
-        return self.group == "size" or (self.group == "offset" and self.value <= OFFSETS[1])
+    def scored(self, images: Images) -> bool:
+        """Whether it counts in the choice: all sizes, and small offsets.
+
+        In frames up to a seventh of the object; in crops half as much, as later ones are to be as tight.
+        """
+        furthest = OFFSETS[0] if images == "crops" else OFFSETS[1]
+        return self.group == "size" or (self.group == "offset" and self.value <= furthest)
 
 
 def conditions(low: float, high: float, sizes: Sequence[float] | None = None) -> list[Condition]:

@@ -40,9 +40,12 @@ PICTURE = 168
 def described(config: ResolvedRun) -> str:
     """What was chosen, before it is trained on."""
     images, network, own = config.data.own, config.network, config.training_scale
-    shrunk = f", shrunk to {images.object_pixels:.3g} (factor {images.reduce})" if images.reduce > 1 else ""
+    shrunk = (
+        f", shrunk to {in_pixels(images.object_pixels)} (factor {images.reduce})" if images.reduce > 1 else ""
+    )
     low, high = factors(config.data)
-    text = f"objects of {images.object_size:.3g} pixels{shrunk}, later {low:g} to {high:g} times that size"
+    size = in_pixels(images.object_size)
+    text = f"objects of {size} pixels{shrunk}, later {low:g} to {high:g} times that size"
     if config.data.resize is not None:
         return f"{text}; each image resized to {config.data.resize} pixels"
     if network.name == "cnn":
@@ -52,6 +55,11 @@ def described(config: ResolvedRun) -> str:
         f"{text}; {len(grid)} channels, for {grid.minimum / own:.3g} to {grid.maximum / own:.3g} times that "
         f"size (σ = {grid.minimum:.3g} to {grid.maximum:.3g}), windows of {config.window} pixels"
     )
+
+
+def in_pixels(length: float) -> str:
+    """Three digits, and of a thousand pixels and more all: 12.3, 120, 1,200."""
+    return f"{length:.3g}" if length < 999.5 else f"{length:,.0f}"
 
 
 def gathered(
@@ -128,8 +136,9 @@ def uncertainty(result: Mapping[str, Any]) -> str:
     winner = result["verdict"]["winner"]
     tested = result["candidates"][winner]["test"]
     one = next((entry for entry in tested if entry["group"] == "size" and entry["value"] == 1), tested[0])
+    whose = f"{winner}'" if winner.endswith("s") else f"{winner}'s"
     return (
-        f"{one['images']:,} images were tested: by chance alone, a number such as the {winner}'s at "
+        f"{one['images']:,} images were tested: by chance alone, a number such as the {whose} at "
         f"{said(one, result)} can be {one['margin']:.0f} points off (95 %)."
     )
 

@@ -15,6 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from scalechannels.backbones.inference import evaluating, stated
 from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.backbones.sized import multiplications
+from scalechannels.data.survey import Images
 from scalechannels.network import Explanation, require_finite
 from scalechannels.report.calibration import calibration_error, fitted_temperature
 from scalechannels.report.conditions import Condition, picture
@@ -90,7 +91,7 @@ def tried(network: Any, data: FolderData, wanted: Sequence[Condition], progress:
             for split in ("validation", "test")
         },
         **{
-            f"{split}_images": right_shares(wanted, said[split], labels[split])
+            f"{split}_images": right_shares(wanted, said[split], labels[split], data.config.images or "crops")
             for split in ("validation", "test")
         },
     }
@@ -123,12 +124,14 @@ def summary(
     )
 
 
-def right_shares(wanted: Sequence[Condition], said: Sequence[Explanation], labels: Tensor) -> list[float]:
+def right_shares(
+    wanted: Sequence[Condition], said: Sequence[Explanation], labels: Tensor, images: Images
+) -> list[float]:
     """For each image, under what share of the scored conditions it was classified correctly."""
     right = [
         (answers.logits.argmax(1) == labels).double()
         for condition, answers in zip(wanted, said, strict=True)
-        if condition.scored
+        if condition.scored(images)
     ]
     return torch.stack(right).mean(0).tolist()
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scalechannels.data.survey import Images
 from scalechannels.report.candidates import AUGMENTED, CENTRE, EVERYWHERE, RESIZED
 from scalechannels.report.conditions import LOOSE, OFFSETS, SURROUNDINGS, Condition
 from scalechannels.report.theme import fraction
@@ -42,8 +43,8 @@ class Verdict:
 def verdict(result: Mapping[str, Any]) -> Verdict:
     """The verdict on a result, which has for each candidate what `trial.tried` gives."""
     trials = result["candidates"]
-    winner = chosen(trials)
-    means = {name: mean_accuracy(trial["test"]) for name, trial in trials.items()}
+    winner = chosen(trials, result["kind"])
+    means = {name: mean_accuracy(trial["test"], result["kind"]) for name, trial in trials.items()}
     others = sorted((name for name in trials if name != winner), key=means.__getitem__, reverse=True)
     sizes = [entry["value"] for entry in trials[winner]["test"] if entry["group"] == "size"]
     over = f"over sizes {fraction(min(sizes))} to {fraction(max(sizes))} and small offsets"
@@ -63,17 +64,17 @@ def verdict(result: Mapping[str, Any]) -> Verdict:
     return Verdict(winner, text.strip(), remarks(trials[winner]["test"], result), means)
 
 
-def chosen(trials: Mapping[str, Mapping[str, Any]]) -> str:
+def chosen(trials: Mapping[str, Mapping[str, Any]], images: Images) -> str:
     """The cheapest of those that are within half a point of the best on the validation part."""
-    scores = {name: mean_accuracy(trial["validation"]) for name, trial in trials.items()}
+    scores = {name: mean_accuracy(trial["validation"], images) for name, trial in trials.items()}
     good = [name for name in trials if scores[name] >= max(scores.values()) - AS_GOOD]
     return min(good, key=lambda name: trials[name]["cost"].get("multiplications", math.inf))
 
 
-def mean_accuracy(entries: Sequence[Mapping[str, Any]]) -> float:
+def mean_accuracy(entries: Sequence[Mapping[str, Any]], images: Images) -> float:
     """The mean of the balanced accuracies under the conditions that count."""
     return statistics.fmean(
-        entry["balanced"] for entry in entries if Condition(entry["group"], entry["value"]).scored
+        entry["balanced"] for entry in entries if Condition(entry["group"], entry["value"]).scored(images)
     )
 
 

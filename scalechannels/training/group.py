@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -27,6 +28,10 @@ from scalechannels.training.trainer import Trainer, balancing, mix, shuffled
 
 if TYPE_CHECKING:
     from scalechannels.data.folder import ImageFolder
+
+
+TRIED, TIMED = 3, 5
+"""Steps of two images, and whole ones, by which an epoch is timed."""
 
 
 @dataclass(frozen=True)
@@ -216,13 +221,15 @@ class Group:
             without_global_batch_norm(network)
 
     def seconds_an_epoch(self, enough: float = math.inf) -> float:
-        """How long an epoch takes here, by a few steps after as many to warm up; the group is then spent.
+        """How long an epoch takes here, by the median of some steps; the group is then spent.
+
+        Where other programs keep the cores busy, single steps take many times longer than others.
 
         enough     of an epoch that takes longer than so many seconds, a rough number is enough: two images
                    are timed, since whole steps could take minutes, and more memory than there is
         """
         in_memory = self.trainer.inputs.numel() > 0
-        steps = 3 if in_memory else 12  # workers that bring images have to start first
+        steps = 1 if in_memory else 12  # workers that bring images have to start first
         started = time.perf_counter()
         order = self._begin(1)  # where sizes are drawn again, that takes its time as well
         begun, rate = time.perf_counter() - started, self.training.rate_at(0)
@@ -235,10 +242,14 @@ class Group:
         if enough < math.inf and in_memory and not self.trainer.captures:
             few = order[:, :1, :2]
             timed(few)  # the first step is slower than all others
-            if (found := timed(few)) > 2 * enough:  # steps of few images are slower, too
+            found = min(timed(few) for _ in range(TRIED))
+            if found > 2 * enough:  # steps of few images are slower, too
                 return found
-        timed(order[:, :steps])
-        return timed(order[:, :steps])
+        parts = [order[:, place : place + steps] for place in range(0, order.shape[1], steps)]
+        timed(parts[0])
+        return statistics.median(
+            timed(parts[number % len(parts)]) for number in range(TIMED if in_memory else 1)
+        )
 
     def _begin(self, epoch: int) -> Tensor:
         """This process's images of an epoch (R, steps, B), drawn again where the data asks for it."""

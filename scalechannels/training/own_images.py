@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from scalechannels.data.arrays import ImageArrays
 from scalechannels.data.folder import BEGINNING, ImageFolder
 from scalechannels.data.frames import reduced, rescaled, simulated
 from scalechannels.data.image_set import ImageSet, Scale, drawn_scales
@@ -25,6 +26,36 @@ STEPS = 8
 """Of an octave, where sizes are drawn again in every epoch."""
 MEMORY = 2**30
 """Bytes that the images of a test size may take, and those that are kept for more tests."""
+
+
+KEPT = MEMORY // 4
+"""Bytes of reduced images that are kept for the next candidate."""
+
+
+class Reduced:
+    """Reduced images of files, which all candidates have in common: of a photograph one takes a second."""
+
+    def __init__(self) -> None:
+        self.images: dict[tuple[object, ...], Tensor] = {}
+        self.bytes = 0
+
+    def __call__(self, images: ImageFolder, index: int, factor: int) -> Tensor:
+        """An image (C, H, W); made again if its file has changed."""
+        if factor == 1 or isinstance(images, ImageArrays):  # nothing is gained
+            return reduced(images[index][0], factor)
+        path = images.paths[index]
+        file = path.stat()
+        key = (path.absolute(), file.st_mtime_ns, file.st_size, images.grey, factor)
+        if key in self.images:
+            return self.images[key]
+        made = reduced(images[index][0], factor)
+        if self.bytes + 4 * made.numel() <= KEPT:
+            self.images[key] = made
+            self.bytes += 4 * made.numel()
+        return made
+
+
+once_reduced = Reduced()
 
 
 class FolderData:
@@ -170,7 +201,7 @@ class FolderData:
 
     def read(self, images: ImageFolder, index: int) -> Tensor:
         """An image (C, H, W) of a part, reduced, without what no frame holds."""
-        image = reduced(images[index][0], self.reduce)
+        image = once_reduced(images, index, self.reduce)
         rows, columns = (self.left(length) for length in image.shape[1:])
         top, left = (image.shape[1] - rows) // 2, (image.shape[2] - columns) // 2
         return image[:, top : top + rows, left : left + columns].clone()

@@ -55,6 +55,15 @@ class Progress(ExitStack):
         named = " to ".join(f"{size:.3g}" for size in sizes)
         self.advance(f"size {named}: {result.accuracy:.2f} %", count)
 
+    def begins(self, detail: str, count: int) -> None:
+        """The next of `count` equal parts of the work begins; those before it are done."""
+        if self.bar is not None:
+            if self.task is None:
+                self._begin(total=count, completed=0)
+            else:
+                self.bar.update(self.task, advance=1)
+            self.bar.update(self.task, detail=detail)
+
     def advance(self, detail: str, count: int) -> None:
         """One of `count` equal parts of the work is done."""
         self._begin(total=count, completed=0)

@@ -9,6 +9,7 @@ from helpers.pictures import save
 from PIL import Image
 
 from scalechannels.data.folder import image_folder
+from scalechannels.data.standing_out import standing_out
 from scalechannels.data.survey import survey
 
 
@@ -40,6 +41,24 @@ def test_frames_crops_balance_and_mixed_sizes(tmp_path: Path) -> None:
     assert "20 to 40 pixels, median 27" in said
     assert "note: crop sizes differ" in said
     assert "copies" not in said
+
+
+def test_large_images_are_measured_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two hundred photographs of twelve million pixels, the survey took minutes."""
+    images = [square(300, (1100, 1400), 400, 500 + place) for place in range(3)]
+    root = folder(tmp_path, {"a": images[:2], "b": images[2:]})
+    shapes, told = [], []
+
+    def seen_as(image: torch.Tensor) -> object:
+        shapes.append(tuple(image.shape))
+        return standing_out(image)
+
+    monkeypatch.setattr("scalechannels.data.survey.standing_out", seen_as)
+    seen = survey(image_folder(root), watch=lambda *one: told.append(one))
+    assert shapes == [(1, 550, 700)] * 3
+    assert [count for _, count in told] == [3] * 3
+    assert seen.object_size == pytest.approx(300, abs=6)
+    assert seen.sides == (1400, 1400, 1400)
 
 
 def test_parts_are_not_classes_and_what_leaks_between_them_is_told(tmp_path: Path) -> None:

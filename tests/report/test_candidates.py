@@ -1,5 +1,6 @@
 """Which candidates a folder has, what each is trained with, and how a budget is shared."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from scalechannels.report.candidates import (
     budget_seconds,
     candidates,
     named,
+    planned,
     seconds_an_epoch,
     shared,
     with_epochs,
@@ -36,7 +38,7 @@ def test_crops_have_four_candidates_with_one_recipe(folder: Path) -> None:
         assert named(config) == name
         assert config.resolve() == config  # each is a run that can be trained
         assert config.training.smoothing == 0.1
-        assert config.training.crops == 6  # no candidate takes objects to be exactly at the centre
+        assert config.training.crops == 2  # no candidate takes objects to be exactly at the centre
         assert config.training.visible == (0.5 if "scale" in name else 1)
         assert build_network(config, None, 2).eval()(torch.rand(2, 1, 40, 50)).shape == (2, 2)
     assert found[RESIZED].data.resize == 28
@@ -44,6 +46,11 @@ def test_crops_have_four_candidates_with_one_recipe(folder: Path) -> None:
         assert (config.data.sizes, config.data.redraw) == ((0.25, 4.0), True)
     grid = build_network(found[EVERYWHERE], None, 2).grid
     assert (len(grid), grid.minimum, grid.maximum) == (9, pytest.approx(0.25), pytest.approx(4))
+
+
+def test_frames_are_shifted_further_than_crops_whose_objects_would_be_cut_off(folder: Path) -> None:
+    found, _ = candidates(chosen(folder, images="frames", object_size=20.0), TrainingConfig())
+    assert {config.training.crops for config in found.values()} == {4}
 
 
 def test_frames_are_not_resized_and_options_win(folder: Path) -> None:
@@ -80,6 +87,18 @@ def test_a_budget_is_shared_and_what_is_not_needed_goes_on() -> None:
             budget_seconds(said)
 
 
+def test_the_fastest_candidate_is_never_left_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that others kept busy, eleven minutes of timing ended with nothing."""
+    found, _ = candidates(chosen(folder), TrainingConfig())
+    slow = {name: 100.0 * (number + 1) for number, name in enumerate(found)}
+    names = {config: name for name, config in found.items()}
+    monkeypatch.setattr("scalechannels.report.candidates.seconds_an_epoch", lambda one, *_: slow[names[one]])
+    plans, left_out = planned(found, 160, 60.0, "cpu", TrainingConfig())
+    assert [plan.name for plan in plans] == [RESIZED]
+    assert plans[0].config.training.epochs == 150 // (160 // found[RESIZED].training.batch) + 1
+    assert list(left_out) == [EVERYWHERE, CENTRE, AUGMENTED]
+
+
 def test_timing_leaves_nothing_behind(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -100,8 +119,27 @@ def test_what_is_far_too_slow_is_timed_by_two_images(folder: Path, monkeypatch: 
 
     monkeypatch.setattr(Trainer, "epoch", counted)
     assert seconds_an_epoch(config, torch.device("cpu"), enough=1e-9) > 1e-9
-    assert timed == [2, 2]
+    assert timed == [2] * 4
     assert seconds_an_epoch(config, torch.device("cpu"), enough=1e9) > 0
-    assert timed[2:4] == [2, 2]
-    assert len(timed) == 2 + 4
-    assert timed[-1] > 2
+    assert timed[4:8] == [2] * 4
+    assert len(timed) == 8 + 6
+    assert min(timed[8:]) > 2
+
+
+def test_a_step_that_other_programs_delay_leaves_no_candidate_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fastest candidate was left out as the slowest, after one slow step of two images."""
+    config = candidates(chosen(folder), TrainingConfig())[0][RESIZED]
+    calls: list[int] = []
+    epoch = Trainer.epoch
+
+    def delayed(self: Trainer, order: torch.Tensor, rate: float) -> list[float]:
+        calls.append(order.numel())
+        if len(calls) in (2, 3, 6, 9):  # two of the three steps of two images, and two of the five others
+            time.sleep(0.5)
+        return epoch(self, order, rate)
+
+    monkeypatch.setattr(Trainer, "epoch", delayed)
+    assert seconds_an_epoch(config, torch.device("cpu"), enough=0.5) < 0.45
+    assert len(calls) == 4 + 6

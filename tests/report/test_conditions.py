@@ -15,8 +15,9 @@ def test_sizes_cover_the_range_and_hold_its_ends_and_1() -> None:
     assert sizes(0.6, 0.8) == [0.6, 0.707, 0.8, 1]
     assert sizes(1, 1) == [1]
     assert [one.value for one in conditions(0.5, 2, [3.0]) if one.group == "size"] == [3.0]
-    scored = [one.value for one in conditions(1, 1) if one.scored and one.group == "offset"]
-    assert scored == [1 / 14, 1 / 7]
+    offsets = [one for one in conditions(1, 1) if one.group == "offset"]
+    assert [one.value for one in offsets if one.scored("frames")] == [1 / 14, 1 / 7]
+    assert [one.value for one in offsets if one.scored("crops")] == [1 / 14]
 
 
 def test_crops_grow_with_their_object_and_frames_stay() -> None:

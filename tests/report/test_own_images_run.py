@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from helpers.own_folder import chosen, write
 
-from scalechannels.report.own_images import described
+from scalechannels.report.own_images import described, in_pixels, uncertainty
 from scalechannels.report.own_images_run import Asked, _tried, run_name
 from scalechannels.training.config import DataConfig, RunConfig
 from scalechannels.training.runs import Run
@@ -18,6 +18,20 @@ def test_the_size_of_objects_is_told_before_and_after_they_are_shrunk(tmp_path: 
     )
     small = chosen(write(tmp_path / "small", [(40, 40)] * 4), range=(0.5, 2.0))
     assert described(small).startswith("objects of 40 pixels, later 0.5 to 2 times that size; 13 channels")
+
+
+def test_pixels_and_names_are_written_as_people_do(tmp_path: Path) -> None:
+    assert [in_pixels(one) for one in (12.34, 120, 999, 1000, 4032)] == [
+        "12.3",
+        "120",
+        "999",
+        "1,000",
+        "4,032",
+    ]
+    entry = {"group": "size", "value": 1, "images": 9, "margin": 3.0}
+    for name, whose in (("resized CNN", "resized CNN's at"), ("scale channels", "scale channels' at")):
+        result = {"verdict": {"winner": name}, "candidates": {name: {"test": [entry]}}}
+        assert f"such as the {whose} size 1 (own)" in uncertainty(result)
 
 
 def test_a_run_is_called_by_its_folder_its_images_and_what_was_asked_for(tmp_path: Path) -> None:

@@ -50,8 +50,19 @@ def test_the_choice_is_made_on_validation_and_told_with_test_numbers() -> None:
 
 @pytest.mark.parametrize(("better", "wins"), [(0.4, "cheap"), (0.6, "dear")])
 def test_of_those_that_are_as_good_the_cheapest_is_used(better: float, wins: str) -> None:
-    assert chosen({"cheap": trial(90, 1, 1), "dear": trial(90 + better, 1, 9)}) == wins
-    assert chosen({"cheap": trial(90, 1, 1e9), "dear": trial(90 + better, 1, None)}) == wins
+    assert chosen({"cheap": trial(90, 1, 1), "dear": trial(90 + better, 1, 9)}, "crops") == wins
+    assert chosen({"cheap": trial(90, 1, 1e9), "dear": trial(90 + better, 1, None)}, "crops") == wins
+
+
+def test_of_tight_crops_the_best_on_all_sizes_is_not_left_for_what_is_cut_off() -> None:
+    """Channels lose less where a crop is cut; such crops are not what the images are."""
+    resized, channels = trial(100, 100, 4), trial(97, 97, 20)
+    for one in resized["validation"]:
+        if one["group"] == "offset" and one["value"] > 1 / 14:
+            one["balanced"] = 40
+    made = result(resized_CNN=resized, scale_channels=channels)
+    assert verdict(made).winner == "resized CNN"
+    assert verdict({**made, "kind": "frames"}).winner == "scale channels"
 
 
 def test_what_chance_explains_is_told() -> None:

@@ -32,6 +32,21 @@ def test_large_images_are_reduced_alike_and_seen_in_larger_windows(tmp_path: Pat
     assert data.testing(4.0, "test").images.shape[2:] == (600, 600)  # four times the object
 
 
+def test_reduced_images_are_read_once_for_all_candidates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = chosen(write(tmp_path / "images", [(60, 60)] * 4), reduce=2).data
+    first = open_data(config)
+    shown, kept = first.training().images, first.image("test", 0)
+    monkeypatch.setattr(own_images, "reduced", lambda *_: pytest.fail("it is made again"))
+    assert torch.equal(open_data(dataclasses.replace(config, resize=28)).image("test", 0), kept)
+    assert torch.equal(open_data(config).training().images, shown)
+    monkeypatch.undo()
+    path = first.learnt.paths[0]
+    Image.new("L", (60, 60), 9).save(path)
+    assert own_images.once_reduced(first.learnt, 0, 2).unique().tolist() == pytest.approx([9 / 255])
+
+
 def test_training_and_testing_are_disjoint_and_keep_the_scale(tmp_path: Path) -> None:
     write(tmp_path, [(20, 20), (31, 30), (60, 44), (28, 28)] * 3)
     config = chosen(tmp_path, validation=0.25, test=0.25)

@@ -52,6 +52,17 @@ def test_a_list_of_work_shows_what_was_done_last_and_the_time_left(monkeypatch: 
     assert re.search(r"timing .* scale channels 0:00:0\d", terminal.lines())
 
 
+def test_what_has_begun_is_named_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first candidate may take a minute to be timed."""
+    terminal = watched(monkeypatch)
+    with Progress("timing", True) as progress:
+        progress.begins("resized CNN", count=2)
+        assert progress.bar.tasks[0].completed == 0
+        progress.begins("scale channels", count=2)
+        assert progress.bar.tasks[0].completed == 1
+    assert re.search(r"timing .* scale channels", terminal.lines())
+
+
 def test_it_is_silent_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("timing", True) as progress:
         progress.advance("resized CNN", count=1)

@@ -17,6 +17,7 @@ epochs        as many as make some hundred steps, however few the images
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,10 +39,13 @@ MOST_EPOCHS = 100
 SMALLEST_OBJECT = 8  # pixels
 
 
-def open_folder(data: DataConfig, decode: bool = True) -> ImageFolder:
+def open_folder(
+    data: DataConfig, decode: bool = True, watch: Callable[[str, int], None] = lambda name, count: None
+) -> ImageFolder:
     """The folder of the data, an error where it has changed since the run began.
 
     decode     read every image once, so that a damaged one is named at once
+    watch      called with the name of each image that was read, and how many there are
     """
     from scalechannels.data.folder import MAX_PIXELS, image_folder
 
@@ -51,6 +55,7 @@ def open_folder(data: DataConfig, decode: bool = True) -> ImageFolder:
         skip_corrupt=data.skip_corrupt,
         max_pixels=data.max_pixels or MAX_PIXELS,
         decode=decode,
+        watch=watch,
     )
     if data.checksum not in (None, images.checksum()):
         raise ValueError(
