@@ -62,6 +62,7 @@ def difference(table: str, row: str, other: str) -> Comparison:
         ("mnist", "FovLSE, whole", ALL_SIZES, "[1/2,4]", True),
         ("mnist", "FovLSE, whole", ALL_SIZES, "[1/2,8]", True),
         ("mnist", "FovLSE, whole, all sizes", ALL_SIZES, "[1,4]", True),
+        ("cifar", "FovLSE, whole, rescaled", "FovLSE, whole", "[1/2,2]", True),
         ("mnist", "FovLSE, whole, all sizes", ALL_SIZES, "[1/2,8]", True),
         ("cifar", "FovLSE, whole", "CNN, averaged, cropped, blurred", "[1/2,2]", True),
         # Outside the range.
@@ -129,6 +130,7 @@ def test_what_is_called_better_or_worse_is_told_apart(
         ("cifar", "CNN, averaged over rescaled test images", "CNN, averaged", "[1/2,2]"),
         ("outside", "FovLSE, whole, size 2", "FovLSE, size 2", "strokes, [1/2,8]"),
         ("photographs", "FovLSE, whole", RESCALED, "[1/2,2]"),
+        ("mnist", "FovLSE, whole, all sizes", "FovLSE, whole", "[1/2,8]"),
     ],
 )
 def test_what_is_called_level_or_not_told_apart_is_so(table: str, row: str, other: str, column: str) -> None:
