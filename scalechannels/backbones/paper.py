@@ -51,6 +51,7 @@ class ConvBackbone(Backbone):
     ) -> None:
         super().__init__()
         require_counts(channels=channels, classes=classes, hidden=hidden, window=window)
+        require_features(features)
         self.features, self.window, self.channels, self.classes = tuple(features), window, channels, classes
         self.hidden, self.batch_norm = hidden, batch_norm
         self.strides = tuple(1 + index % 2 for index in range(len(features)))
@@ -141,6 +142,14 @@ def require_counts(**counts: int) -> None:
     for name, count in counts.items():
         if not isinstance(count, int) or count < 1:
             raise ValueError(f"{name} must be a whole number of at least 1; got {count!r}")
+
+
+def require_features(features: Sequence[int]) -> None:
+    """The features of each layer: at least one layer, and no layer without features."""
+    if not features:
+        raise ValueError("features must hold a number for each layer, at least one; got none")
+    for layer, count in enumerate(features, start=1):
+        require_counts(**{f"features of layer {layer}": count})
 
 
 def _side_after(window: int, strides: tuple[int, ...]) -> int:

@@ -25,6 +25,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from scalechannels.backbones.paper import require_counts, require_features
 from scalechannels.pooling import LogMeanExpOverScales, MaxOverScales, MeanOverScales, Pooling
 from scalechannels.rivals.rival import Reading, Rival, in_full_precision, kept_for_all, read
 from scalechannels.scale_space import discrete_gaussian_kernel
@@ -168,6 +169,8 @@ class GaussianDerivativeNetwork(Rival):
             raise ValueError(f"order must be 1, 2 or 3; got {order}")
         if pool not in POOLED:
             raise ValueError(f"pool must be one of {', '.join(POOLED)}; got {pool!r}")
+        require_counts(channels=channels, classes=classes)
+        require_features((*features, classes))  # the last layer has K
         self.scales, self.features = tuple(scales), tuple(features)
         self.channels, self.classes = channels, classes
         self.growth, self.order, self.smoothed, self.residual = growth, order, smoothed, residual

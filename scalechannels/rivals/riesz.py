@@ -20,6 +20,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from scalechannels.backbones.paper import require_counts, require_features
 from scalechannels.rivals.rival import Reading, Rival, in_full_precision, kept_for_all, read
 
 TRANSFORMS = 5
@@ -77,6 +78,8 @@ class RieszNetwork(Rival):
         reading: Reading = "centre",
     ) -> None:
         super().__init__()
+        require_counts(channels=channels, classes=classes)
+        require_features(features)
         self.features, self.channels, self.classes, self.reading = tuple(features), channels, classes, reading
         self.transforms = RieszTransforms()
         self.layers = nn.ModuleList(

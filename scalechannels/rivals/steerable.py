@@ -24,6 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from scalechannels.backbones.constants import WithConstants
+from scalechannels.backbones.paper import require_counts, require_features
 from scalechannels.rivals.rival import Rival
 
 HIGHEST_ORDER = 4
@@ -123,6 +124,8 @@ class ScaleSteerableNetwork(Rival):
         super().__init__()
         if size % 2 == 0:
             raise ValueError(f"size must be odd, so that a filter has a centre; got {size}")
+        require_counts(channels=channels, classes=classes, hidden=hidden)
+        require_features(features)
         self.scales, self.features, self.channels, self.classes = (
             tuple(scales),
             tuple(features),

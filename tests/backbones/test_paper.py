@@ -110,6 +110,15 @@ def test_bad_counts_are_named(options, message):
             CifarBackbone(**options)
 
 
+def test_every_layer_has_features():
+    with pytest.raises(
+        ValueError, match="features must hold a number for each layer, at least one; got none"
+    ):
+        ConvBackbone(())
+    with pytest.raises(ValueError, match="features of layer 2 must be a whole number of at least 1; got 0"):
+        ConvBackbone((3, 0))
+
+
 @pytest.mark.parametrize("backbone", [ConvBackbone(), ConvBackbone(batch_norm=False), CifarBackbone()])
 def test_folded_batch_norm_computes_the_same(backbone) -> None:
     """To rounding."""

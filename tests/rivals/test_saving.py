@@ -44,6 +44,14 @@ def test_what_was_used_first_can_be_learnt_later(module) -> None:
     assert all(weight.grad is not None for weight in network.backbone.parameters() if weight.requires_grad)
 
 
+@pytest.mark.parametrize("rival", [GaussianDerivativeNetwork, RieszNetwork, ScaleSteerableNetwork])
+def test_every_layer_has_features(rival) -> None:
+    with pytest.raises(ValueError, match="features of layer 1 must be a whole number of at least 1; got 0"):
+        rival(features=(0, 3))
+    with pytest.raises(ValueError, match="channels must be a whole number of at least 1; got 0"):
+        rival(channels=0)
+
+
 @pytest.mark.parametrize("module", SMALL[:2], ids=lambda module: type(module).__name__)
 @torch.no_grad()
 def test_images_of_many_sizes_need_no_more_memory_than_some(module) -> None:
