@@ -28,6 +28,7 @@ REFERENCE = {
     "decided": ("What decided", "selection invariance"),
     "detection": ("Dense maps and detection", "dense detection.detector"),
     "saved": ("Saved networks", "saving.saved_network predictor"),
+    "estimator": ("A classifier of scikit-learn's kind", "estimator.classifier"),
 }
 """The pages of the reference: the title of each, and the modules whose public names it shows, in order."""
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)\s#]+)(?=[)#])")

@@ -105,7 +105,7 @@ def test_what_is_shipped_loads_and_is_small_and_described(name: str):
 def test_the_weights_are_in_the_wheel(tmp_path: Path):
     tree = tmp_path / "tree"
     tree.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore"):
+    for name in ("pyproject.toml", "PACKAGE.md", "LICENSE", ".gitignore"):
         shutil.copy(ROOT / name, tree)
     shutil.copytree(
         ROOT / "scalechannels", tree / "scalechannels", ignore=shutil.ignore_patterns("__pycache__")
