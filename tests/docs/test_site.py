@@ -68,6 +68,13 @@ def test_every_link_anchor_and_picture_is_there(pages: dict[Path, Page]) -> None
     assert checked > 2000
 
 
+def test_examples_of_the_reference_are_code(site: Path) -> None:
+    """As text, `>>>` would be three block quotes within one another."""
+    made = [path.read_text(encoding="utf-8") for path in sorted((site / "reference").glob("*.html"))]
+    assert sum(page.count('<span class="gp">&gt;&gt;&gt; </span>') for page in made) > 50
+    assert not any("<blockquote>" in page for page in made)
+
+
 def test_nothing_is_loaded_from_another_host(site: Path, pages: dict[Path, Page]) -> None:
     elsewhere = [place for page in pages.values() for place in page.loaded if urlsplit(place).netloc]
     styles = [path.read_text(encoding="utf-8") for path in site.rglob("*.css")]

@@ -60,6 +60,9 @@ def test_columns_of_arguments_become_lists(monkeypatch: pytest.MonkeyPatch) -> N
     wanted = "First.\n\n    a  kept\n\n- `x`, `y`: one and more\n- `z`: two\n\n"
     wanted += "**Law:** it holds. **Limit:** not here."
     assert as_markdown(told) == wanted
+    told = "First.\n\nExample:\n    >>> 1 + 1\n    2\n\nLaw: it holds."
+    wanted = "First.\n\n**Example**\n\n```pycon\n>>> 1 + 1\n2\n```\n\n**Law:** it holds."
+    assert as_markdown(told) == wanted
 
 
 def test_the_growing_digit_is_read_at_every_size_by_a_channel_that_moves(
