@@ -112,7 +112,7 @@ class DenseNetwork(nn.Module):
         image (B,C,H,W) → for each σ: sampled at spacing σ → backbone slides → (h_σ, w_σ, K)
                         → interpolated on the common lattice → pool over scale → (B, K, h, w), (B, h, w)
 
-    network  its backbone has to slide (see `convolutional`); asked in eval mode, whatever mode it is in
+    network  its backbone has to slide (see `backbones.sliding`); asked in eval mode, whatever mode it is in
     step     pixels between two points of the common lattice
     tile     the image is worked on in tiles of about so many pixels a side, so that memory stays bounded
 
