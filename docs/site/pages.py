@@ -15,38 +15,14 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from pymdownx.slugs import slugify
+from reference import REFERENCE, reference  # mkdocs imports this file beside its neighbours
 
 import scalechannels
 
 ROOT = Path(__file__).parents[2]
 FROM_ROOT = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 """Markdown beside docs/, and the page that it becomes."""
-REFERENCE = {
-    "windows": ("Scales and windows", "scales sampling"),
-    "networks": ("Networks", "network constructors plain backbones.zoo"),
-    "pooling": ("Pooling", "pooling"),
-    "decided": ("What decided", "selection invariance"),
-    "detection": ("Dense maps and detection", "dense detection.detector"),
-    "saved": ("Saved networks", "saving.saved_network predictor"),
-    "estimator": ("A classifier of scikit-learn's kind", "estimator.classifier"),
-}
-"""The pages of the reference: the title of each, and the modules whose public names it shows, in order."""
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)\s#]+)(?=[)#])")
-
-
-def reference_names(page: str) -> list[str]:
-    """The public names that a page of the reference shows."""
-    return [name for home in REFERENCE[page][1].split() for name in scalechannels._HOMES[home].split()]
-
-
-def reference(page: str) -> str:
-    """The Markdown of a page of the reference, which mkdocstrings fills in."""
-    entries = [f"::: scalechannels.{name}\n" for name in reference_names(page)]
-    if page == "saved":
-        entries.append(
-            "## `__version__` {: #scalechannels.__version__ }\n\nThe installed version, as text.\n"
-        )
-    return "\n".join([f"# {REFERENCE[page][0]}\n", *entries])
 
 
 def repository_path(page: str) -> str:
@@ -72,7 +48,9 @@ def on_config(config: MkDocsConfig) -> None:
     homes = [home for _, modules in REFERENCE.values() for home in modules.split()]
     if sorted(homes) != sorted(scalechannels._HOMES):
         odd = sorted(set(homes) ^ set(scalechannels._HOMES))
-        raise PluginError(f"REFERENCE in docs/site/pages.py must name each module of _HOMES once; see {odd}")
+        raise PluginError(
+            f"REFERENCE in docs/site/reference.py must name each module of _HOMES once; see {odd}"
+        )
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
