@@ -1,12 +1,12 @@
 """The benchmarks that run on a rented GPU need neither Pillow nor safetensors."""
 
 import pytest
-from helpers.bare import ran_bare
+from helpers.bare_python import run_bare
 
 
 @pytest.mark.parametrize("module", ["detection_speed", "detection_candidates"])
 def test_the_shipped_detector_looks_without_the_packages_that_are_missing(module: str) -> None:
-    said = ran_bare(f"""
+    said = run_bare(f"""
 import benchmarks.{module}
 import torch
 from scalechannels import Detector
