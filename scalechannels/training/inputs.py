@@ -3,9 +3,9 @@
                              in memory                    in a step
     foveated networks        windows, where they fit      cropped, shifted and blurred, as options ask
                              images, where they do not    foveated on the device, then the same
-    … with flips, crops or   images                       turned, flipped and cropped, foveated, then blurred
-      rotation
-    looking everywhere,      images                       turned, flipped, cropped and blurred
+    … with flips, crops,     images                       changed in colour, turned, flipped and cropped,
+      rotation or colour                                  foveated, then blurred
+    looking everywhere,      images                       changed in colour, turned, flipped, cropped, blurred
     and the plain CNN
 
 Every way to look at a training set lies in memory once; runs that are trained together share it. Images that
@@ -95,7 +95,8 @@ class Inputs:
         detail = self._detail(sets)
         self.detail = detail if changed and self.foveates else None
         # A picture ends somewhere before it is made smaller: what repeats its border loses detail as well.
-        on_images, on_windows = (self._rotation, self._flips_and_crops), (self._visible, self._jitter)
+        on_images = (self._colour, self._rotation, self._flips_and_crops)
+        on_windows = (self._visible, self._jitter)
         steps = [make() for make in (on_images if changed else on_windows)]
         steps += [detail] if self.detail is None else []
         if self.windows and not ready:
@@ -169,6 +170,14 @@ class Inputs:
         foveates = [self.foveates[way] for way in self.of_run]
         return Detail(foveates, detail, smooth=smooth).to(self.labels.device)
 
+    def _colour(self) -> nn.Module | None:
+        strength = self.configs[0].training.colour
+        if not strength:
+            return None
+        from scalechannels.training.augment.colour import Colour
+
+        return Colour(strength)
+
     def _rotation(self) -> nn.Module | None:
         training = self.configs[0].training
         if not (training.rotation or training.stretch):
@@ -232,7 +241,8 @@ def changes_images(config: ResolvedRun) -> bool:
     whole = plain or config.network.look == "everywhere" or config.data.resize is not None
     cropped = training.visible < 1 and (whole or data.filled)
     turned = training.rotation > 0 or training.stretch > 0
-    return training.flips or training.crops > 0 or turned or cropped or (whole and training.detail < 1)
+    moved = training.flips or training.crops > 0 or turned
+    return moved or training.colour > 0 or cropped or (whole and training.detail < 1)
 
 
 def trains_alone(config: ResolvedRun) -> bool:

@@ -129,9 +129,14 @@ class RunConfig:
                 or bool(training.crops)
                 or training.rotation > 0
                 or training.stretch > 0
+                or training.colour > 0
             ),
             "training.jitter works only with foveated networks, not with cifar10, and not together with "
-            "training.flips, crops, rotation or stretch; use training.crops instead",
+            "training.flips, crops, rotation, stretch or colour; use training.crops instead",
+        )
+        refuse(
+            training.colour > 0 and about.values != "unit",
+            f"training.colour changes the light of photographs, and {about.title} has none; remove it",
         )
         refuse(
             (training.visible or 1) < 1 and data.places == "anywhere",

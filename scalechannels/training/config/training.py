@@ -77,6 +77,9 @@ class TrainingConfig:
     stretch: UpToOne = field(default=0.0, metadata={"unnamed": 0.0})
     """Stretch each image along a random direction and shrink it as much across, so that areas stay. 0.1: by
     up to a tenth."""
+    colour: UpToOne = field(default=0.0, metadata={"unnamed": 0.0})
+    """Change the brightness, contrast and saturation of each image at random, each by at most this share.
+    Not for digits."""
     pretrained_share: Share = 0.1
     """A backbone with weights from ImageNet: all its layers but the last learn at this share of the rate."""
     images: Many | None = None
@@ -126,7 +129,7 @@ class ResolvedTraining(TrainingConfig):
     def augments(self) -> bool:
         """Whether each step changes what it sees at random."""
         changed = self.visible < 1 or self.detail < 1 or self.rotation > 0 or self.stretch > 0
-        return changed or self.flips or self.crops > 0 or self.jitter > 0
+        return changed or self.colour > 0 or self.flips or self.crops > 0 or self.jitter > 0
 
     def rate_at(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0; constant within an epoch."""
