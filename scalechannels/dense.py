@@ -252,6 +252,8 @@ class DenseNetwork(nn.Module):
         )
         taken = sampled[None].to(next(self.network.parameters(), sampled).dtype)  # half precision is its own
         logits = slid.logit_map(taken.contiguous(memory_format=torch.channels_last))
+        if self.network.everywhere is not None:
+            logits = self.network.everywhere.counted(logits, sigma)
         return logits[0, :, : rows.count, : columns.count].permute(1, 2, 0)  # (h, w, K)
 
     def _pooled(

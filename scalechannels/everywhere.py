@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -40,6 +41,7 @@ OVER_TILES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "logmeanexp": lambda values, shares: torch.logsumexp(values + shares.log()[:, None, None], 0),
 }
 """The same of what was pooled in tiles (T, B, K), each with its share (T,) of the places."""
+MOST_POWER = 8
 TILE_ON_CPU, TILE = 96, 1024
 """Places along a tile at most, on a CPU so that it fits the cache."""
 
@@ -62,6 +64,10 @@ class Everywhere:
     margin     by how many pixels every rescaled image is extended on each side
     centred    extend every rescaled image by up to 7 pixels in all, so that one window lies at its centre.
                Else the windows next to the centre are off it by 0 to 2 pixels, depending on the channel
+    area_power   how a window counts: as its area to this power, so that 2·area_power·log σ is added to the
+               logits of channel σ. At 0 each window counts as much as any other, and the fine channels, which
+               have most, often find parts of large objects that look like something. At 1 the maximum is
+               taken per area of the image: a window has to be as much more likely as it is smaller
     drop_features   dropout drops a feature at all places of an image at once. At each place by itself, the
                maximum goes to places whose draw was lucky
     norm       in training, batch norm sees the maps of all channels as one batch; "joint" says that the
@@ -82,6 +88,7 @@ class Everywhere:
         *,
         margin: int = 0,
         centred: bool = False,
+        area_power: float = 0.0,
         drop_features: bool = False,
         norm: Norm | None = None,
     ) -> None:
@@ -98,7 +105,9 @@ class Everywhere:
             raise ValueError(
                 f"margin must be zero or more pixels, up to the window's {foveate.window}; got {margin}"
             )
-        self.foveate, self.places, self.margin = foveate, places, margin
+        if not 0 <= area_power <= MOST_POWER:
+            raise ValueError(f"area_power must be from 0 to {MOST_POWER}; got {area_power}")
+        self.foveate, self.places, self.margin, self.area_power = foveate, places, margin, area_power
         self.centred, self.drop_features, self.norm = centred, drop_features, norm
         self.stride = int(backbone.stride)
         self.norms = nn.ModuleList(
@@ -132,21 +141,25 @@ class Everywhere:
             where.append(at[0] if len(at) == 1 else _of_strongest(torch.stack(strongest), torch.stack(at)))
         return torch.stack(said, 1), torch.stack(where, 1)
 
-    def logit_maps(self, images: Tensor, backbone: Any) -> Iterator[Tensor]:
-        """The logits of each channel at all its places: S maps (B, K, h, w)."""
+    def logit_maps(self, images: Tensor, backbone: Any, *beside: Tensor) -> Iterator[Tensor]:
+        """The logits of each channel at all its places: S maps (B, K, h, w).
+
+        beside     what else is slid over, and normalised with the channels in training: a map more for each
+        """
         if not torch.compiler.is_compiling():
             require_as_seen(backbone, self.stride, self.foveate.window)
         kept = []
         if backbone.training and self.drop_features:
             kept.append(backbone.drop(images.new_ones(len(images), backbone.hidden, 1, 1)))
-        rescaled = (self._rescaled(images, sigma) for sigma in self.foveate.grid)
+        rescaled = chain((self._rescaled(images, sigma) for sigma in self.foveate.grid), beside)
         shared = self.norm != "each" and isinstance(backbone, ConvBackbone)
         if shared and any(isinstance(one, _BatchNorm) and one.training for one in backbone.modules()):
-            maps = self._jointly_normed(list(rescaled), backbone)
-            return (backbone.slid(channel, *kept) for channel in maps)
-        # Channel by channel, which takes less memory.
-        sliding = self._sliding(backbone)
-        return (slide(channel, *kept) for slide, channel in zip(sliding, rescaled, strict=True))
+            said = (backbone.slid(maps, *kept) for maps in self._jointly_normed(list(rescaled), backbone))
+        else:  # channel by channel, which takes less memory
+            sliding = self._sliding(backbone) + [backbone.logit_map] * len(beside)
+            said = (slide(channel, *kept) for slide, channel in zip(sliding, rescaled, strict=True))
+        counted = (*self.foveate.grid, *(1.0 for _ in beside))
+        return (self.counted(maps, sigma) for maps, sigma in zip(said, counted, strict=True))
 
     def over_places(self, maps: Tensor) -> Tensor:
         """What a channel says (B, K) by its logits (B, K, h, w) at all places."""
@@ -167,7 +180,7 @@ class Everywhere:
         return images.shape[1] * sum(height * width for height, width in sizes)
 
     def arguments(self) -> dict[str, Any]:
-        names = ("places", "margin", "centred", "drop_features", "norm")
+        names = ("places", "margin", "centred", "area_power", "drop_features", "norm")
         return {name: getattr(self, name) for name in names if getattr(self, name)}
 
     def _seen(self, images: Tensor, backbone: Any) -> Iterator[Iterator[Part]]:
@@ -203,8 +216,12 @@ class Everywhere:
                 x = self._samples(sigma, shape[3], columns, images.device)
                 sampled = sample(planes, y, x, half_width, outside=foveate.outside, fill=foveate.fill)
                 sampled = sampled.unflatten(0, shape[:2]).to(dtype)
-                logits = slide(sampled.contiguous(memory_format=torch.channels_last))
+                logits = self.counted(slide(sampled.contiguous(memory_format=torch.channels_last)), sigma)
                 yield Part(logits[:, :, : len(rows), : len(columns)], rows, columns)
+
+    def counted(self, logits: Tensor, sigma: float) -> Tensor:
+        """The logits of windows of scale σ, as much as each of them counts."""
+        return logits + 2 * self.area_power * math.log(sigma) if self.area_power else logits
 
     def _tile(self, part: Part) -> tuple[Tensor, int]:
         """What pools the places of a part, and how many they are."""

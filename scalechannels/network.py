@@ -84,7 +84,7 @@ class ScaleChannelNetwork(Network):
     outside, fill, antialias, blur   see Foveate
     shifts     centre: in eval mode every window is also seen so many pixels up, down, left and right, and a
                channel says what the pool makes of these five; 0 for none. It takes five times as long
-    margin, centred, drop_features, norm   everywhere: see `everywhere`
+    margin, centred, area_power, drop_features, norm   everywhere: see `everywhere`
 
     Law: with a pool that is symmetric in the channels, scaling the object by the grid's ratio leaves the
     output unchanged. Limit: inside the grid's range, up to interpolation, and as far as the responses at the
@@ -123,6 +123,7 @@ class ScaleChannelNetwork(Network):
         shifts: int = 0,
         margin: int = 0,
         centred: bool = False,
+        area_power: float = 0.0,
         drop_features: bool = False,
         norm: Norm | None = None,
     ) -> None:
@@ -155,6 +156,7 @@ class ScaleChannelNetwork(Network):
         sliding: dict[str, Any] = {
             "margin": margin,
             "centred": centred,
+            "area_power": area_power,
             "drop_features": drop_features,
             "norm": norm,
         }

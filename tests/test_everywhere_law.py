@@ -3,6 +3,8 @@
 Each channel has a lattice of its own, stride·σ image pixels from place to place.
 """
 
+import math
+
 import pytest
 import torch
 from helpers.lively import lively
@@ -10,6 +12,7 @@ from helpers.signals import blob, pattern
 from torch import Tensor
 
 from scalechannels import (
+    DenseNetwork,
     LogMeanExpOverScales,
     MaxOverScales,
     ScaleChannelNetwork,
@@ -92,6 +95,36 @@ def test_the_answer_survives_a_rescaling_between_octaves():
     channels, larger = said.channels[0], bigger.channels[0]
     assert difference(larger[1:], channels[:-1], channels) < 0.1
     assert difference(larger, channels, channels) > 0.3
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("pool", [MaxOverScales, LogMeanExpOverScales])
+def test_windows_count_by_their_area_and_the_law_of_scale_holds(pool: type):
+    """Rescaled by the ratio, an object moves by one channel, and all logits rise by the same."""
+    net, f = network(pool=pool, centred=True, area_power=1.5), pattern(2.0).moved(6, -4)
+    even = network(pool=pool, centred=True)
+    image, larger = f.image(201, 201), f.scaled(2).image(201, 201)
+    weights = 3 * torch.tensor(OCTAVES.factors, dtype=torch.float64).log()
+    counted, plain = net.channel_logits(image)[0], even.channel_logits(image)[0]
+    torch.testing.assert_close(counted, plain + weights[:, None])
+    enlarged = net.channel_logits(larger)[0]
+    torch.testing.assert_close(enlarged[2:], counted[1:-1] + 3 * math.log(2), rtol=0, atol=1e-6)
+    assert not torch.allclose(net(image).softmax(1), even(image).softmax(1), atol=1e-3)
+    explained = net.explain(image)
+    torch.testing.assert_close(explained.channels[0], counted)
+    torch.testing.assert_close(explained.logits, net(image))
+    dense = DenseNetwork(net, step=4).channel_maps(image[0])
+    beside = DenseNetwork(even, step=4).channel_maps(image[0])
+    for one, other, weight in zip(dense, beside, weights, strict=True):
+        torch.testing.assert_close(one.logits, other.logits + weight)
+
+
+@pytest.mark.parametrize("power", [-1.0, 9.0, math.nan])
+def test_an_area_power_that_means_nothing(power: float):
+    with pytest.raises(ValueError, match="area_power must be from 0 to 8; got"):
+        network(area_power=power)
+    with pytest.raises(ValueError, match="area_power"):
+        ScaleChannelNetwork(mnist_backbone(), OCTAVES, MaxOverScales(), area_power=1.0)
 
 
 @torch.no_grad()

@@ -27,7 +27,7 @@ def network(window: int = 13, **options: object) -> ScaleChannelNetwork:
         {"places": "max", "window": 28},  # whose last pixels the convolutions do not see
         {"places": "mean", "outside": "reflect", "antialias": True},
         {"places": "logmeanexp", "outside": "constant", "fill": 0.3, "margin": 3},
-        {"norm": "joint", "centred": True},
+        {"norm": "joint", "centred": True, "area_power": 1.0},
         {"norm": "each"},
     ],
     ids=str,

@@ -36,10 +36,13 @@ def jointly_normed(maps: Sequence[Tensor], norm: nn.BatchNorm2d) -> list[Tensor]
 
 def _side_by_side(maps: Sequence[Tensor], norm: nn.Module) -> list[Tensor]:
     """The same by any norm, such as one over several processes, which sees a single map."""
-    places = [one.shape[2] * one.shape[3] for one in maps]
-    together = torch.cat([one.flatten(2) for one in maps], 2)[..., None]  # (B, F, all places, 1)
-    parts = norm(together)[..., 0].split(places, 2)
-    return [part.unflatten(2, old.shape[2:]) for part, old in zip(parts, maps, strict=True)]
+    rows = [one.transpose(0, 1).flatten(1) for one in maps]  # (F, all of its places)
+    together = norm(torch.cat(rows, 1)[None, :, :, None])[0, :, :, 0]
+    parts = together.split([one.shape[1] for one in rows], 1)
+    return [
+        part.unflatten(1, (len(one), *one.shape[2:])).transpose(0, 1)
+        for part, one in zip(parts, maps, strict=True)
+    ]
 
 
 class _Joint(torch.autograd.Function):

@@ -218,6 +218,7 @@ def _everywhere(
         places=network.places,
         norm=network.batch_norm,
         centred=bool(network.centred),
+        area_power=network.area_power,
         **{"antialias": network.antialias, **options},
     )
 

@@ -20,7 +20,7 @@ STATISTICS_BATCHES = 200
 class Trainer:
     """Trains a model that holds R runs, on resident inputs.
 
-    model      maps (R, B, …) to logits (R, B, K)
+    model      maps (R, B, …) to logits (R, B, K), or to these and what parts of the inputs say, see `misled`
     inputs     (D, N, …): D data sets that runs can share
     labels     (D, N)
     data_of    for each run, which of the D data sets it is trained on
@@ -178,7 +178,9 @@ class Trainer:
             averaged.lerp_(now[name], share.view(-1, *[1] * (averaged.ndim - 1)))
 
     def _objective(self, inputs: Tensor, labels: Tensor) -> Tensor:
-        logits = self._logits(inputs)
+        logits = self._said(inputs)  # (R, B, K)
+        if not isinstance(logits, Tensor):
+            logits = misled(*logits, labels)
         surprises = -logits.float().log_softmax(2)  # (R, B, K)
         right = surprises.gather(2, labels[..., None])[..., 0]  # (R, B)
         losses = right.lerp(surprises.mean(2), self.smoothing[:, None])  # (R, B)
@@ -186,9 +188,9 @@ class Trainer:
             losses = losses * self.class_weights.gather(1, labels)
         return losses.mean(1)  # (R,)
 
-    def _logits(self, inputs: Tensor) -> Tensor:
+    def _said(self, inputs: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
-            return self.called(inputs)  # (R, B, K)
+            return self.called(inputs)
 
     def _captured(self) -> torch.cuda.CUDAGraph:
         """Record the step once; warming up must leave no trace in the weights or in what dropout draws.
@@ -249,7 +251,7 @@ class Trainer:
         for count, (inputs, _) in enumerate(self._batches(order[:, :STATISTICS_BATCHES]), start=1):
             for norm in norms:
                 norm.momentum = 1 / count
-            self._logits(inputs)
+            self._said(inputs)
         for norm, (momentum, mean, variance) in zip(norms, before, strict=True):
             norm.momentum = momentum
             for now, kept in ((norm.running_mean, mean), (norm.running_var, variance)):
@@ -301,3 +303,10 @@ def mix(seed: int, epoch: int) -> int:
     """One number for each seed and epoch; neighbours get unrelated ones."""
     value = (seed * 1_000_003 + epoch + 1) * 0x9E3779B97F4A7C15 % 2**64
     return (value ^ (value >> 29)) % 2**63
+
+
+def misled(logits: Tensor, parts: Tensor, labels: Tensor) -> Tensor:
+    """The logits (…, K) as parts may change them, for the worse alone; `labels` (…)."""
+    logits, parts = logits.float(), parts.float()
+    right = labels[..., None] == torch.arange(logits.shape[-1], device=labels.device)
+    return torch.where(right, logits, torch.logaddexp(logits, parts))

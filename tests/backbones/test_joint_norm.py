@@ -42,6 +42,23 @@ def test_values_gradients_and_statistics_are_those_of_one_batch():
     assert not torch.allclose(apart[0], results[0][0])  # each by itself is another convention
 
 
+def test_maps_may_differ_in_how_many_images_they_are_of():
+    """Both ways: by ours, and by a norm that was changed, which sees one map of them all."""
+    maps, norm = made()
+    maps[1] = torch.cat((maps[1], 2 * maps[1]))  # of 6 images, the others of 3
+    changed = copy.deepcopy(norm)
+    changed.register_forward_hook(lambda *_: None)
+    results = []
+    for own in (norm, changed):
+        leaves = [one.clone().requires_grad_() for one in maps]
+        normed = jointly_normed(leaves, own)
+        sum((one * one.detach().sin()).sum() for one in normed).backward()
+        results.append([*normed, *(one.grad for one in leaves), *own.state_dict().values()])
+    torch.testing.assert_close(*results, rtol=1e-10, atol=1e-10)
+    values = torch.cat([one.transpose(0, 1).flatten(1) for one in results[0][:3]], 1)
+    torch.testing.assert_close(values.mean(1), norm.bias.double(), rtol=0, atol=1e-9)
+
+
 def test_its_gradient_is_the_derivative():
     maps, norm = made()
     leaf = maps[1].requires_grad_()

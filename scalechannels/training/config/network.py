@@ -7,6 +7,7 @@ from typing import Literal
 
 from scalechannels.rivals.named import is_module, split_path
 from scalechannels.training.config.options import (
+    AreaPower,
     Pixels,
     Ratio,
     Scale,
@@ -31,7 +32,7 @@ RATIO = 2**0.25
 OF_SWMAX = ("margin", "centred", "drop_features")
 OF_OUR_NETWORKS = (
     *("antialias", "blur", "shifts", "dropout", "batch_norm", "pretrained", "backbone", "width"),
-    *("initialisation", "look", "places"),
+    *("initialisation", "look", "places", "area_power"),
 )
 
 
@@ -94,6 +95,9 @@ class NetworkConfig:
     """Where scale channels look: at the centre of the image, or everywhere, for objects at any place."""
     places: Places = "max"
     """Looking everywhere: what a channel makes of its places: the strongest one, or a mean of all."""
+    area_power: AreaPower = 0.0
+    """Looking everywhere: a window counts as its area to this power. 0: each as much as any other. 1: fine
+    channels, which have most windows, win less often by a part of a large object."""
     # Where a module lies is not what it is: that is not compared.
     file: str | None = field(default=None, compare=False)
     """Your own module: its file. Set automatically from network.name."""
@@ -124,6 +128,11 @@ class NetworkConfig:
             "itself, and a plain CNN has no windows",
         )
         refuse(self.places != "max" and not everywhere, "network.places needs --network.look everywhere")
+        refuse(self.area_power > 0 and not everywhere, "network.area_power needs --network.look everywhere")
+        refuse(
+            self.area_power > 0 and name == "fovavg",
+            "network.area_power changes nothing where channels are averaged; remove it, or take fovlse",
+        )
         refuse(
             everywhere and (self.shifts > 0 or self.blur is not None or alone),
             "network.shifts, blur and pretrained need windows at the centre; remove them or network.look",

@@ -135,6 +135,10 @@ class RunConfig:
             "training.flips, crops, rotation, stretch or colour; use training.crops instead",
         )
         refuse(
+            training.parts > 1 and network.look != "everywhere",
+            "training.parts needs --network.look everywhere",
+        )
+        refuse(
             training.colour > 0 and about.values != "unit",
             f"training.colour changes the light of photographs, and {about.title} has none; remove it",
         )

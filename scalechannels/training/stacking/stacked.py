@@ -42,7 +42,7 @@ def can_stack(network: nn.Module) -> bool:
         pooled = network.everywhere.places == "max" and isinstance(network.pool, MaxOverScales)
         sampled = network.foveate.outside == "border" and not network.foveate.antialias  # as a canvas is
         normed = network.everywhere.norm is not None or network.backbone.batch_norm
-        return pooled and sampled and not normed
+        return pooled and sampled and not normed and not network.everywhere.area_power
     return isinstance(network, PlainNetwork) or network.head is None
 
 
