@@ -52,6 +52,8 @@ class Candidate:
     rate: float = 4e-3
     canvases: int = 64
     printed: int = 20_000
+    quiet: float = 1 / 4
+    """Parts of photographs for each canvas: of each, windows are taken where nothing is a digit."""
 
     def told(self) -> dict[str, Any]:
         return asdict(self)
@@ -164,7 +166,7 @@ class Learning:
 
     def quiet(self, generator: torch.Generator) -> Tensor:
         """Windows (N, 1, 28, 28) without digits: half of them anywhere, half mistakes where there are any."""
-        count, each = self.candidate.canvases // 4, 24
+        count, each = round(self.candidate.canvases * self.candidate.quiet), 24
         seen = squashed(255 * self.cropped(count, PART, generator))
         centres = PART * torch.rand(count, each, 2, generator=generator)
         low, high = torch.tensor([GRID.minimum, GRID.maximum]).log2()

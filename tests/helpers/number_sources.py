@@ -80,6 +80,12 @@ class Sources:
         """A file of benchmarks/results."""
         return self._file(f"benchmarks/results/{file}.json")
 
+    def candidate(self, name: str) -> dict[str, Any]:
+        """A line of benchmarks.detection_candidates, of seed 0."""
+        lines = self._file("benchmarks/results/detection_candidates.jsonl")
+        (found,) = (one for one in lines if (one["candidate"], one["seed"]) == (name, 0))
+        return dict(found)
+
     def cost(self, mode: str, device: str = "cpu", **case: int) -> dict[str, float]:
         """A case of benchmarks.cost: ms and MB."""
         file = self.measured(f"cost_{device}")
