@@ -20,8 +20,8 @@ def reproduce(
             help="table1 to table5, figure2 to figure15; batch-norm, single-channel, pretrained and "
             "equal-blur from the paper's text; beyond, beyond-sizes, beyond-few, beyond-cifar, scatter, "
             "evidence, evidence-mnist, evidence-cifar, evidence-cifar-paper, recommended, "
-            "recommended-mnist, recommended-cifar, cifar-augmented, anywhere, anywhere-translated and "
-            "anywhere-centred, which are ours; or all."
+            "recommended-mnist, recommended-cifar, cifar-augmented, anywhere, anywhere-translated, "
+            "anywhere-centred and everywhere-mnist, which are ours; or all."
         ),
     ],
     /,

@@ -16,7 +16,7 @@ def table(
         Parameter(
             help="A table of the paper, 1 to 5; beyond, scatter, evidence, evidence-mnist, evidence-cifar, "
             "evidence-cifar-paper, recommended, recommended-mnist, recommended-cifar, cifar-augmented, "
-            "outside or anywhere for ours; or a figure such as figure5 for its data."
+            "outside, anywhere or everywhere-mnist for ours; or a figure such as figure5 for its data."
         ),
     ],
     /,
