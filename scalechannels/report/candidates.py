@@ -35,7 +35,7 @@ CENTRE, EVERYWHERE = "scale channels", "scale channels everywhere"
 PLAIN = "plain CNN"
 NAMES = (RESIZED, AUGMENTED, CENTRE, EVERYWHERE, PLAIN)
 USUAL_BUDGET = "6m"
-ENOUGH, MOST_EPOCHS = 2500, 200
+ENOUGH, MOST_EPOCHS = 5000, 200
 """Steps and epochs that no candidate exceeds."""
 LEAST = 150
 """Steps below which a candidate is left out: its accuracy would say more of the budget than of itself."""
