@@ -86,6 +86,19 @@ class Sources:
         (found,) = (one for one in lines if (one["candidate"], one["seed"]) == (name, 0))
         return dict(found)
 
+    def placed_line(self, name: str, seed: int | str, file: str = "anywhere_trials") -> dict[str, Any]:
+        """A line of benchmarks.anywhere_trials, on the lower third."""
+        lines = self._file(f"benchmarks/results/{file}.jsonl")
+        (found,) = (one for one in lines if (one["trial"], one["seed"]) == (name, seed))
+        return dict(found)
+
+    def placed_trial(
+        self, name: str, seed: int | str, file: str = "anywhere_trials", tested: str = "own"
+    ) -> str:
+        """Its accuracies as cells of a table."""
+        values = self.placed_line(name, seed, file)["tested"][tested]["accuracy"]
+        return " | ".join(f"{value:.1f}" for value in values)
+
     def cost(self, mode: str, device: str = "cpu", **case: int) -> dict[str, float]:
         """A case of benchmarks.cost: ms and MB."""
         file = self.measured(f"cost_{device}")

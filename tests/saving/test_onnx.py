@@ -62,7 +62,13 @@ BUILDS = {
     "fovconc-cifar10": lambda: fovconc(GRID, data="cifar10"),
     "swmax": lambda: swmax(GRID),
     "anywhere": lambda: ScaleChannelNetwork(
-        mnist_backbone(window=13), GRID, LogMeanExpOverScales(), 13, look="everywhere", antialias=True
+        mnist_backbone(window=13),
+        GRID,
+        LogMeanExpOverScales(),
+        13,
+        look="everywhere",
+        antialias=True,
+        area_power=1.0,
     ),
     "cnn": lambda: cnn(),
     "cnn-cifar10": lambda: cnn(data="cifar10"),
