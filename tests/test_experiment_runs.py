@@ -57,7 +57,7 @@ def test_no_run_is_begun_after_the_time_is_over(
     monkeypatch.setattr(runner, "complete", lambda *_: pytest.fail("it was begun"))
     words = ["anywhere-centred", "--output", str(tmp_path / "runs.jsonl"), "--minutes", "-1"]
     runner.main([*words, "--seeds", "1", "--device", "cpu"])
-    assert "stopped after -1 minutes; 40 groups are left" in capsys.readouterr().out
+    assert "stopped after -1 minutes; 25 groups are left" in capsys.readouterr().out
 
 
 def test_lines_become_results_that_tables_read(runner: Any, tmp_path: Path) -> None:
