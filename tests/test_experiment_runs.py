@@ -111,6 +111,6 @@ def test_runs_with_a_result_are_trained_again_for_tests_outside(
 
 @pytest.mark.slow
 def test_every_network_is_trained_where_packages_are_missing() -> None:
-    said = run_bare(EVERY, "anywhere-centred", "--trial", "--device", "cpu")
+    said = run_bare(EVERY, "anywhere-translated", "--trial", "--device", "cpu")
     assert said.count("% over all sizes") == 8
     assert said.endswith("all of these runs are done\n")
