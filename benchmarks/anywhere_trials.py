@@ -38,11 +38,13 @@ from scalechannels.training.group import Group, How  # noqa: E402
 from scalechannels.training.runs import environment  # noqa: E402
 
 SIZES = (0.5, 2**-0.5, 1.0, 2**0.5, 2.0)
-WHOLE: dict[str, Any] = {"look": "everywhere", "width": 2, "initialisation": "central"}
+TURNED = {"rotation": 15.0, "stretch": 0.15}
+WHOLE: dict[str, Any] = {"look": "everywhere", "width": 2, "initialisation": "central", **TURNED}
+MORE = {"rotation": 20.0, "stretch": 0.3}
 TRIALS: dict[str, dict[str, Any]] = {
     "whole": {},
     "channels up to 8": {"high": 8.0},
-    "more turned": {"rotation": 20.0, "stretch": 0.3},
+    "more turned": MORE,
     "detail": {"detail": 0.5},
     "dropout 0.3": {"dropout": 0.3},
     "strongest scale": {"name": "fovmax"},
@@ -50,19 +52,26 @@ TRIALS: dict[str, dict[str, Any]] = {
     "width 1": {"width": 1},
     "width 3": {"width": 3},
     "channels from 1/4": {"low": 0.25},
-    "parts": {"parts": 4.0},
-    "parts, more turned": {"parts": 4.0, "rotation": 20.0, "stretch": 0.3},
-    "parts, 8": {"parts": 8.0},
     "area": {"area_power": 1.0},
     "area 1.5": {"area_power": 1.5},
-    "parts, area": {"parts": 8.0, "area_power": 1.0},
-    "parts, area, more turned": {"parts": 8.0, "area_power": 1.0, "rotation": 20.0, "stretch": 0.3},
+    "decoys": {"decoys": 8.0},
+    "decoys, area": {"decoys": 8.0, "area_power": 1.0},
+    "decoys, half area": {"decoys": 8.0, "area_power": 0.5},
+    "decoys, turned": {"decoys": 8.0, **MORE},
+    "decoys, area, turned": {"decoys": 8.0, "area_power": 1.0, **MORE},
+    "decoys, half area, turned": {"decoys": 8.0, "area_power": 0.5, **MORE},
 }
 """What differs from the recipe."""
+EARLIER: dict[str, dict[str, Any]] = {
+    "parts": {"parts": 4.0},
+    "parts, more turned": {"parts": 4.0, **MORE},
+    "parts, 8": {"parts": 8.0},
+}
+"""Trials of commits before there was training.decoys: they looked finer than the channels, not coarser."""
 ALSO: dict[str, dict[str, float]] = {
-    "channels up to 8": {"high": 8.0},
+    "area 0": {"area_power": 0.0},
+    "area 0.5": {"area_power": 0.5},
     "area 1": {"area_power": 1.0},
-    "area 1.5": {"area_power": 1.5},
 }
 """Options to test a trained network with, beside its own."""
 PIECE = 500

@@ -158,7 +158,7 @@ class Everywhere:
         else:  # channel by channel, which takes less memory
             sliding = self._sliding(backbone) + [backbone.logit_map] * len(beside)
             said = (slide(channel, *kept) for slide, channel in zip(sliding, rescaled, strict=True))
-        counted = (*self.foveate.grid, *(1.0 for _ in beside))
+        counted = self.foveate.grid.factors + (1.0,) * len(beside)  # PyTorch 2.11 compiles no unpacked grid
         return (self.counted(maps, sigma) for maps, sigma in zip(said, counted, strict=True))
 
     def over_places(self, maps: Tensor) -> Tensor:

@@ -39,7 +39,7 @@ def test_weights_of_each_have_a_file_with_a_plain_name(trials: Any) -> None:
 def test_the_committed_lines_are_of_these_trials(trials: Any) -> None:
     assert LINES
     for line in LINES:
-        assert line["options"] == trials.TRIALS[line["trial"]]
+        assert line["options"] == {**trials.TRIALS, **trials.EARLIER}[line["trial"]]
         own = line["tested"]["own"]
         assert len(own["accuracy"]) == len(line["sizes"])
         for place, share in enumerate(own["accuracy"]):

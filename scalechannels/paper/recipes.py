@@ -134,7 +134,7 @@ def placed(network: NetworkName, train: str, places: str = "anywhere", **options
         recipe["batch"] = 16
     data = {"places": places, "side": 64, "samples": 8_000, "distinct": 500}
     redraw = places == "anywhere" or len(sizes) > 1
-    training = {"epochs": 30, "schedule": "cosine", "period": 30, "rotation": 15.0, "stretch": 0.15}
+    training = {"epochs": 30, "schedule": "cosine", "period": 30, "rotation": 20.0, "stretch": 0.3}
     training |= {"smoothing": 0.1, "average": 0.99}
     return _run("mnist", network, sizes=sizes, redraw=redraw, **{**recipe, **data, **training, **options})
 

@@ -120,7 +120,7 @@ class Group:
             compiled = self.device.type == "cuda" and (made_for_it or not small)
             compiled = compiled and not self.learners[0].network.is_module  # nobody has tried it
         return Trainer(
-            self.stack or Alone(network, inputs.windows, inputs.detail, inputs.parts),
+            self.stack or Alone(network, inputs.windows, inputs.detail, inputs.decoys),
             inputs.resident,
             inputs.labels,
             inputs.of_run,
@@ -134,7 +134,7 @@ class Group:
 
         inputs = Inputs(self.learners, self.networks, self.data_of, sets, stacked=False, streamed=self.device)
         trainer = StreamTrainer(
-            Alone(self.networks[0], inputs.windows, inputs.detail, inputs.parts),
+            Alone(self.networks[0], inputs.windows, inputs.detail, inputs.decoys),
             sets[0].dataset(),
             device=self.device,
             compiled=bool(self.how.compiled),

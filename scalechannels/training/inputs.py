@@ -29,7 +29,7 @@ from scalechannels.saving.saved_network import Network
 from scalechannels.training.config import ResolvedRun
 
 if TYPE_CHECKING:
-    from scalechannels.training.augment.parts import Parts
+    from scalechannels.training.augment.decoys import Decoys
 
 MEMORY_SHARE = 0.5
 """Windows may fill this share of the free memory, and so may own images; beyond it, images are foveated in
@@ -49,7 +49,7 @@ class Inputs:
     of_run     for each run, which of the D is its own
     windows    whether a step ends with windows, (D, N, S, n, n, C) or made of images in its beginning
     augmentations   what is done to a batch in a step, in this order
-    detail, parts   what blurs the windows that are made in a step, and what else is looked at, see `Alone`
+    detail, decoys  what blurs the windows that are made in a step, and what else is looked at, see `Alone`
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Inputs:
         self.frames = self._frames(sets).to(device)  # (D, N)
         detail = self._detail(sets)
         self.detail = detail if changed and self.foveates else None
-        self.parts = self._parts()
+        self.decoys = self._decoys()
         # A picture ends somewhere before it is made smaller: what repeats its border loses detail as well.
         on_images = (self._colour, self._rotation, self._flips_and_crops)
         on_windows = (self._visible, self._jitter)
@@ -174,13 +174,13 @@ class Inputs:
         foveates = [self.foveates[way] for way in self.of_run]
         return Detail(foveates, detail, smooth=smooth).to(self.labels.device)
 
-    def _parts(self) -> Parts | None:
-        finer = self.configs[0].training.parts
-        if finer == 1:
+    def _decoys(self) -> Decoys | None:
+        factor = self.configs[0].training.decoys
+        if factor == 1:
             return None
-        from scalechannels.training.augment.parts import Parts
+        from scalechannels.training.augment.decoys import Decoys
 
-        return Parts(self.network, finer).to(self.labels.device)
+        return Decoys(self.network, factor).to(self.labels.device)
 
     def _colour(self) -> nn.Module | None:
         strength = self.configs[0].training.colour
@@ -229,7 +229,7 @@ class Alone(nn.Module):
 
     windows    the inputs are windows that were foveated before
     detail     what blurs the windows that it makes of images, in training
-    parts      what else it looks at in training; it then also says what it finds there (1, B, K)
+    decoys     what else it looks at in training; it then also says what it finds there (1, B, K)
     """
 
     def __init__(
@@ -237,15 +237,15 @@ class Alone(nn.Module):
         network: Network,
         windows: bool,
         detail: nn.Module | None = None,
-        parts: Parts | None = None,
+        decoys: Decoys | None = None,
     ) -> None:
         super().__init__()
-        self.network, self.windows, self.detail, self.parts = network, windows, detail, parts
+        self.network, self.windows, self.detail, self.decoys = network, windows, detail, decoys
 
     def forward(self, inputs: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         network: Any = self.network
-        if self.parts is not None and self.training:
-            return self._with_parts(inputs[0])
+        if self.decoys is not None and self.training:
+            return self._with_decoys(inputs[0])
         if not self.windows and (self.detail is None or not self.training):
             return network(inputs[0])[None]
         windows = inputs
@@ -253,12 +253,13 @@ class Alone(nn.Module):
             windows = self.detail(network.foveate(inputs[0]).movedim(2, -1)[None])
         return network.from_stack(windows[0].movedim(-1, 2).contiguous())[None]
 
-    def _with_parts(self, images: Tensor) -> tuple[Tensor, Tensor]:
+    def _with_decoys(self, images: Tensor) -> tuple[Tensor, Tensor]:
         network: Any = self.network
-        assert self.parts is not None
-        *maps, last = network.everywhere.logit_maps(images, network.backbone, self.parts(images))
+        assert self.decoys is not None
+        views = self.decoys(images)
+        *maps, finer, coarser = network.everywhere.logit_maps(images, network.backbone, *views)
         channels = torch.stack([network.everywhere.over_places(one) for one in maps], 1)  # (B, S, K)
-        return network.pool_channels(channels)[None], self.parts.said(last)[None]
+        return network.pool_channels(channels)[None], self.decoys.said(finer, coarser)[None]
 
 
 def changes_images(config: ResolvedRun) -> bool:
@@ -276,7 +277,7 @@ def changes_images(config: ResolvedRun) -> bool:
 def trains_alone(config: ResolvedRun) -> bool:
     """Whether a run cannot be stacked with others: its images change, or it ends by itself."""
     training = config.training
-    return changes_images(config) or training.parts > 1 or training.patience is not None
+    return changes_images(config) or training.decoys > 1 or training.patience is not None
 
 
 def widened(foveate: Foveate, margin: int) -> Foveate:

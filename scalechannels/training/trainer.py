@@ -20,7 +20,7 @@ STATISTICS_BATCHES = 200
 class Trainer:
     """Trains a model that holds R runs, on resident inputs.
 
-    model      maps (R, B, …) to logits (R, B, K), or to these and what parts of the inputs say, see `misled`
+    model      maps (R, B, …) to logits (R, B, K), or to these and what else may mislead, see `misled`
     inputs     (D, N, …): D data sets that runs can share
     labels     (D, N)
     data_of    for each run, which of the D data sets it is trained on
@@ -305,8 +305,8 @@ def mix(seed: int, epoch: int) -> int:
     return (value ^ (value >> 29)) % 2**63
 
 
-def misled(logits: Tensor, parts: Tensor, labels: Tensor) -> Tensor:
-    """The logits (…, K) as parts may change them, for the worse alone; `labels` (…)."""
-    logits, parts = logits.float(), parts.float()
+def misled(logits: Tensor, decoys: Tensor, labels: Tensor) -> Tensor:
+    """The logits (…, K) as views beyond the channels may change them, for the worse alone; `labels` (…)."""
+    logits, decoys = logits.float(), decoys.float()
     right = labels[..., None] == torch.arange(logits.shape[-1], device=labels.device)
-    return torch.where(right, logits, torch.logaddexp(logits, parts))
+    return torch.where(right, logits, torch.logaddexp(logits, decoys))

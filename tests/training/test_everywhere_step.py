@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from scalechannels import LogMeanExpOverScales, ScaleChannelNetwork, ScaleGrid
 from scalechannels.backbones.paper import mnist_backbone
 from scalechannels.training.augment.flips_and_crops import FlipsAndCrops
-from scalechannels.training.augment.parts import Parts
+from scalechannels.training.augment.decoys import Decoys
 from scalechannels.training.build import build_network
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.inputs import Alone
@@ -46,14 +46,14 @@ def network(**options) -> ScaleChannelNetwork:
     return ScaleChannelNetwork(backbone, grid, LogMeanExpOverScales(), 13, look="everywhere", **options)
 
 
-@pytest.mark.parametrize("finer", [None, 4.0])
+@pytest.mark.parametrize("factor", [None, 4.0])
 @pytest.mark.parametrize("options", [{}, {"antialias": True, "places": "logmeanexp"}], ids=str)
-def test_every_step_is_the_same_operations_and_asks_nothing(options, finer):
+def test_every_step_is_the_same_operations_and_asks_nothing(options, factor):
     images, labels = torch.randn(1, 12, 1, 33, 33), torch.randint(3, (1, 12))
     shifted = FlipsAndCrops(None, outside="border", crops=3)
     net = network(**options)
     trainer = Trainer(
-        Alone(net, windows=False, parts=None if finer is None else Parts(net, finer)),
+        Alone(net, windows=False, decoys=None if factor is None else Decoys(net, factor)),
         images,
         labels,
         [0],

@@ -49,7 +49,7 @@ Degrees = Annotated[float, Range("from 0 to 180", lambda value: 0 <= value <= 18
 Share = Annotated[float, Range("above 0 and at most 1", lambda value: 0 < value <= 1)]
 Detail = Annotated[Share, Range("at least 0.01", lambda value: value >= 0.01)]
 AreaPower = Annotated[float, Range("from 0 to 8", lambda value: 0 <= value <= 8)]
-Finer = Annotated[float, Range("from 1 to 16", lambda value: 1 <= value <= 16)]
+Factor = Annotated[float, Range("from 1 to 16", lambda value: 1 <= value <= 16)]
 Count = Annotated[int, Range("at least 1", lambda value: value >= 1)]
 Width = Annotated[int, Range("from 1 to 16", lambda value: 1 <= value <= 16)]
 Many = Annotated[Count, Range("at most 100 million", lambda value: value <= 100_000_000)]

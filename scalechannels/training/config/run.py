@@ -135,8 +135,8 @@ class RunConfig:
             "training.flips, crops, rotation, stretch or colour; use training.crops instead",
         )
         refuse(
-            training.parts > 1 and network.look != "everywhere",
-            "training.parts needs --network.look everywhere",
+            training.decoys > 1 and network.look != "everywhere",
+            "training.decoys needs --network.look everywhere",
         )
         refuse(
             training.colour > 0 and about.values != "unit",

@@ -11,7 +11,7 @@ from scalechannels.training.config.options import (
     Count,
     Degrees,
     Detail,
-    Finer,
+    Factor,
     Many,
     NotNegative,
     Pixels,
@@ -81,9 +81,9 @@ class TrainingConfig:
     colour: UpToOne = field(default=0.0, metadata={"unnamed": 0.0})
     """Change the brightness, contrast and saturation of each image at random, each by at most this share.
     Not for digits."""
-    parts: Finer = field(default=1.0, metadata={"unnamed": 1.0})
-    """Looking everywhere: also look at parts of each image, magnified by up to so many times more than the
-    finest channel does, and learn not to take them for another class. 1 turns it off."""
+    decoys: Factor = field(default=1.0, metadata={"unnamed": 1.0})
+    """Looking everywhere: also look at each image up to so many times finer and coarser than the channels do,
+    and learn not to take what is seen there for another class. 1 turns it off."""
     pretrained_share: Share = 0.1
     """A backbone with weights from ImageNet: all its layers but the last learn at this share of the rate."""
     images: Many | None = None
@@ -133,7 +133,7 @@ class ResolvedTraining(TrainingConfig):
     def augments(self) -> bool:
         """Whether each step changes what it sees at random."""
         changed = self.visible < 1 or self.detail < 1 or self.rotation > 0 or self.stretch > 0
-        return changed or self.colour > 0 or self.flips or self.crops > 0 or self.jitter > 0 or self.parts > 1
+        return changed or self.colour > 0 or self.flips or self.crops > 0 or self.jitter > 0 or self.decoys > 1
 
     def rate_at(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0; constant within an epoch."""

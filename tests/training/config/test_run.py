@@ -150,7 +150,7 @@ def test_two_and_two_point_zero_are_one_size(tmp_path) -> None:
         ),
         (lambda: RunConfig(DataConfig("cifar10"), NetworkConfig(width=2)).resolve(), r"network\.width"),
         (lambda: RunConfig(DataConfig("cifar10"), NetworkConfig(dropout=0.1)).resolve(), r"network\.dropout"),
-        (lambda: RunConfig(training=TrainingConfig(parts=4.0)).resolve(), r"training\.parts needs"),
+        (lambda: RunConfig(training=TrainingConfig(decoys=4.0)).resolve(), r"training\.decoys needs"),
         (
             lambda: RunConfig(network=NetworkConfig(low=16)).resolve(),
             r"low must not exceed network\.high",
@@ -179,7 +179,7 @@ def test_values_that_mean_nothing(make, says) -> None:
         ("network", {"look": "everywhere", "area_power": -1.0}),
         ("network", {"name": "fovavg", "look": "everywhere", "area_power": 1.0}),
         ("network", {"initialisation": "zero"}),
-        ("training", {"parts": 0.5}),
+        ("training", {"decoys": 0.5}),
         ("training", {"smoothing": 1.0}),
         ("training", {"average": -0.1}),
     ],
