@@ -85,14 +85,15 @@ def train(chosen: argparse.Namespace) -> None:
 
 
 def of_rows(runs: Sequence[Any], ids: Sequence[str], rows: Sequence[str]) -> list[Any]:
-    """The runs that belong to these rows of the experiments' tables."""
+    """The runs of these rows of the experiments' tables, which are their panels or their curves."""
     from scalechannels.paper.experiments import chosen
     from scalechannels.paper.recipes import seeded
 
     panels = [panel for one in chosen(ids) for panel in one.panels]
-    if unknown := set(rows) - {panel.title for panel in panels}:
+    named = [({panel.title, curve.label}, curve) for panel in panels for curve in panel.curves]
+    if unknown := set(rows).difference(*(names for names, _ in named)):
         raise ValueError(f"{', '.join(sorted(unknown))}: no such row in {', '.join(ids)}")
-    curves = [curve for panel in panels if panel.title in rows for curve in panel.curves]
+    curves = [curve for names, curve in named if names & set(rows)]
     wanted = {seeded(config, 0) for curve in curves for config in curve.configs}
     return [run for run in runs if seeded(run, 0) in wanted]
 

@@ -229,7 +229,7 @@ class RunConfig:
         """What runs have in common that can be trained as one.
 
         Beside the training images and the seed these may differ: a pool without weights, how the windows are
-        sampled, the first weights, the targets and what each class weighs, the averaging, what is done to the
+        sampled and count, the first weights, the targets and what each class weighs, the averaging, what is done to the
         windows, and the testing.
         """
         pooled = not (self.network.name in ("fovconc", "swmax", "cnn") or self.network.is_module)
@@ -240,7 +240,9 @@ class RunConfig:
         return replace(
             self,
             data=replace(self.data, sizes=sizes, seed=0, samples=samples),
-            network=replace(network, name=name, initialisation=None, antialias=False, blur=None),
+            network=replace(
+                network, name=name, initialisation=None, antialias=False, blur=None, area_power=0.0
+            ),
             training=replace(
                 self.training,
                 seed=0,
