@@ -60,6 +60,9 @@ TRIALS: dict[str, dict[str, Any]] = {
     "decoys, turned": {"decoys": 8.0, **MORE},
     "decoys, area, turned": {"decoys": 8.0, "area_power": 1.0, **MORE},
     "decoys, half area, turned": {"decoys": 8.0, "area_power": 0.5, **MORE},
+    "blur": {"blur": 1.0},
+    "blur, decoys, area, turned": {"blur": 1.0, "decoys": 8.0, "area_power": 1.0, **MORE},
+    "less blur, decoys, area, turned": {"blur": 0.6, "decoys": 8.0, "area_power": 1.0, **MORE},
 }
 """What differs from the recipe."""
 EARLIER: dict[str, dict[str, Any]] = {
@@ -70,8 +73,8 @@ EARLIER: dict[str, dict[str, Any]] = {
 """Trials of commits before there was training.decoys: they looked finer than the channels, not coarser."""
 ALSO: dict[str, dict[str, float]] = {
     "area 0": {"area_power": 0.0},
-    "area 0.5": {"area_power": 0.5},
     "area 1": {"area_power": 1.0},
+    "blur 1": {"blur": 1.0},
 }
 """Options to test a trained network with, beside its own."""
 PIECE = 500

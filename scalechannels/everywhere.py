@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +26,7 @@ from scalechannels.backbones.joint_norm import jointly_normed
 from scalechannels.backbones.paper import ConvBackbone
 from scalechannels.backbones.sliding import as_built, convolutional, require_as_seen
 from scalechannels.pooling import log_mean_exp, maximum
-from scalechannels.sampling import Foveate, most_digits, sample
+from scalechannels.sampling import Foveate, blur_margin, equalising, most_digits, sample, taps
 
 if TYPE_CHECKING:
     from scalechannels.network import Norm, Places
@@ -205,16 +206,21 @@ class Everywhere:
         tile: int,
     ) -> Iterator[Part]:
         """A channel piece by piece: sample what the windows of some places see, and slide over that."""
-        foveate, shape, dtype = self.foveate, images.shape, images.dtype
+        foveate, shape, dtype, device = self.foveate, images.shape, images.dtype, images.device
         exact = images if dtype in (torch.float32, torch.float64) else images.float()
         planes = exact.flatten(0, 1)  # (B·C, H, W)
         half_width = max(1.0, sigma) if foveate.antialias else 1.0
+        margin = blur_margin(foveate.blur)
+        kernels = [self._smoothing(sigma, side, half_width, planes) for side in shape[2:]]
         down, across = (_spans(places(samples), tile) for samples in self.sampled_size(shape[2:], sigma))
         for rows in down:
             for columns in across:
-                y = self._samples(sigma, shape[2], rows, images.device)
-                x = self._samples(sigma, shape[3], columns, images.device)
+                y, x = (
+                    self._positions(sigma, side, self._seen_by(part, margin), device)
+                    for side, part in zip(shape[2:], (rows, columns), strict=True)
+                )
                 sampled = sample(planes, y, x, half_width, outside=foveate.outside, fill=foveate.fill)
+                sampled = _smoothed(sampled, kernels)
                 sampled = sampled.unflatten(0, shape[:2]).to(dtype)
                 logits = self.counted(slide(sampled.contiguous(memory_format=torch.channels_last)), sigma)
                 yield Part(logits[:, :, : len(rows), : len(columns)], rows, columns)
@@ -251,11 +257,25 @@ class Everywhere:
         """The places whose windows lie inside so many samples; a backbone of ours knows of more."""
         return (samples - self.foveate.window) // self.stride + 1
 
-    def _samples(self, sigma: float, side: int, places: range, device: torch.device) -> Tensor:
-        """Where these places of a channel sample an axis of the image."""
-        steps = torch.arange(self._reach(len(places)), dtype=most_digits(device), device=device)
-        first = self.stride * places.start - (self._sampled(side / sigma) - 1) / 2
-        return (side - 1) / 2 + sigma * (first + steps)
+    def _seen_by(self, places: range, margin: int) -> range:
+        """The samples of an axis that the windows of these places see, and some more on each side."""
+        first = self.stride * places.start
+        return range(first - margin, first + self._reach(len(places)) + margin)
+
+    def _positions(self, sigma: float, side: int, samples: range, device: torch.device) -> Tensor:
+        """Where these samples of a channel lie on an axis of the image."""
+        steps = torch.arange(samples.start, samples.stop, dtype=most_digits(device), device=device)
+        return (side - 1) / 2 + sigma * (steps - (self._sampled(side / sigma) - 1) / 2)
+
+    def _smoothing(self, sigma: float, side: int, half_width: float, like: Tensor) -> Tensor | None:
+        """What equalises the blur of a channel along an axis of the image, as in an image in one piece."""
+        blur = self.foveate.blur
+        if blur is None:
+            return None
+        margin = blur_margin(blur)
+        samples = range(-margin, self._sampled(side / sigma) + margin)
+        read = taps(self._positions(sigma, side, samples, like.device), half_width, half_width)
+        return equalising(*read, sigma, blur).to(like)
 
     def _centres(self, sigma: float, side: int, places: range, like: Tensor) -> Tensor:
         """The centres of the windows of these places along an axis of the image."""
@@ -304,6 +324,17 @@ def _normed(channel: Tensor, backbone: Any, norms: nn.Module) -> Tensor:
 def _applied(layer: nn.Module, channel: Tensor) -> Tensor:
     """A layer as it is now; a plain ReLU not in place, since maps may be views of one another."""
     return F.relu(channel) if type(layer) is nn.ReLU and untouched(layer) else layer(channel)
+
+
+def _smoothed(planes: Tensor, kernels: Sequence[Tensor | None]) -> Tensor:
+    """Planes (N, h, w) by a kernel along each axis, without what the kernels reach beyond: sums, since a
+    convolution may round to ten bits on a GPU."""
+    for axis, kernel in enumerate(kernels, start=1):
+        if kernel is not None:
+            length = planes.shape[axis] - len(kernel) + 1
+            shifted = (planes.narrow(axis, first, length) * share for first, share in enumerate(kernel))
+            planes = reduce(Tensor.add_, shifted)
+    return planes
 
 
 def _of_strongest(values: Tensor, places: Tensor) -> Tensor:

@@ -162,8 +162,8 @@ class ScaleChannelNetwork(Network):
         }
         self.everywhere: Any = None
         if look == "everywhere":
-            if head is not None or shifts or blur is not None:
-                raise ValueError("a network that looks everywhere has no head, shifts or blur")
+            if head is not None or shifts:
+                raise ValueError("a network that looks everywhere has no head and no shifts")
             from scalechannels.everywhere import Everywhere
 
             self.everywhere = Everywhere(self.foveate, backbone, places, **sliding)

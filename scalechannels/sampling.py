@@ -278,15 +278,22 @@ def _weights(axis: _Axis, grid: ScaleGrid, foveate: Foveate) -> Tensor:
     matrix = matrix.scatter_add(3, inside(pixels.long(), axis.size, foveate.outside), weights)
     if foveate.blur is None:
         return matrix
-    spread = (weights * (pixels - (weights * pixels).sum(-1, keepdim=True)) ** 2).sum(-1)  # (b, S, m)
-    blurred = spread.mean(2) / axis.spacing[..., 0] ** 2  # (b, S), each image its own
-    missing = (foveate.blur - blurred).clamp_min(0)
+    kernels = equalising(pixels, weights, axis.spacing[..., 0], foveate.blur).to(matrix)
+    return torch.einsum("bsjxk,bsk->bsjx", matrix.unfold(2, 2 * margin + 1, 1), kernels)
+
+
+def equalising(pixels: Tensor, weights: Tensor, spacing: Tensor | float, blur: float) -> Tensor:
+    """What smooths samples so far that they are blurred as much as is asked for: (…, 2·margin + 1).
+
+    pixels, weights   what samples a spacing apart read, see `taps`: (…, m, T). Their blur is the mean over all
+    """
     from scalechannels.scale_space import discrete_gaussian_kernels
 
+    spread = (weights * (pixels - (weights * pixels).sum(-1, keepdim=True)) ** 2).sum(-1)  # (…, m)
+    missing = (blur - spread.mean(-1) / spacing**2).clamp_min(0)  # (…)
     missing = missing.to(most_digits(missing.device))
-    kernels = discrete_gaussian_kernels(missing.flatten(), margin).to(matrix)  # (b·S, 2·margin + 1)
-    kernels = kernels.view(*missing.shape, -1)  # (b, S, 2·margin + 1)
-    return torch.einsum("bsjxk,bsk->bsjx", matrix.unfold(2, 2 * margin + 1, 1), kernels)
+    kernels = discrete_gaussian_kernels(missing.flatten(), blur_margin(blur))
+    return kernels.view(*missing.shape, -1)
 
 
 def blur_margin(blur: float | None) -> int:

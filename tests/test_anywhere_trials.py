@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
-FILES = ("anywhere_trials", "anywhere_areas")
+FILES = ("anywhere_trials", "anywhere_kept")
 LINES = [
     json.loads(line)
     for name in FILES

@@ -213,7 +213,7 @@ def test_the_place_that_decided_is_where_the_window_says_the_same():
     [
         ({"look": "around"}, "look must be one of"),
         ({"look": "everywhere", "places": "most"}, "places must be one of"),
-        ({"look": "everywhere", "shifts": 1}, "no head, shifts or blur"),
+        ({"look": "everywhere", "shifts": 1}, "no head and no shifts"),
         ({"margin": 2}, 'are for look="everywhere"'),
         ({"look": "everywhere", "margin": -1}, "margin must be .* up to the window's 28; got -1"),
         ({"look": "everywhere", "margin": 2**20}, "margin must be .* up to the window's 28; got 1048576"),

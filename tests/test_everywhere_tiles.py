@@ -29,6 +29,8 @@ def network(window: int = 13, **options: object) -> ScaleChannelNetwork:
         {"places": "logmeanexp", "outside": "constant", "fill": 0.3, "margin": 3},
         {"norm": "joint", "centred": True, "area_power": 1.0},
         {"norm": "each"},
+        {"blur": 1.0, "outside": "reflect"},
+        {"blur": 0.7, "antialias": True, "outside": "constant", "fill": 0.3},
     ],
     ids=str,
 )

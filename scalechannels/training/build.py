@@ -219,6 +219,7 @@ def _everywhere(
         norm=network.batch_norm,
         centred=bool(network.centred),
         area_power=network.area_power,
+        blur=network.blur,
         **{"antialias": network.antialias, **options},
     )
 

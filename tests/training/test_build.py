@@ -119,7 +119,6 @@ def test_own_images_can_be_looked_at_everywhere(tmp_path: Path) -> None:
         ({"name": "swmax", "look": "everywhere"}, "not for swmax"),
         ({"places": "mean"}, "needs --network.look everywhere"),
         ({"look": "everywhere", "shifts": 1}, "need windows at the centre"),
-        ({"look": "everywhere", "blur": 0.7}, "need windows at the centre"),
         ({"look": "everywhere", "pretrained": 1.0}, "need windows at the centre"),
         ({"look": "everywhere", "batch_norm": "each"}, "works only with swmax"),
     ],

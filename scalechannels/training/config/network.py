@@ -134,8 +134,8 @@ class NetworkConfig:
             "network.area_power changes nothing where channels are averaged; remove it, or take fovlse",
         )
         refuse(
-            everywhere and (self.shifts > 0 or self.blur is not None or alone),
-            "network.shifts, blur and pretrained need windows at the centre; remove them or network.look",
+            everywhere and (self.shifts > 0 or alone),
+            "network.shifts and pretrained need windows at the centre; remove them or network.look",
         )
         refuse(
             norm and not (sliding or (everywhere and self.batch_norm == "joint")),

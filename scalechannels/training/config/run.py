@@ -229,8 +229,8 @@ class RunConfig:
         """What runs have in common that can be trained as one.
 
         Beside the training images and the seed these may differ: a pool without weights, how the windows are
-        sampled and count, the first weights, the targets and what each class weighs, the averaging, what is done to the
-        windows, and the testing.
+        sampled and count, the first weights, the targets and what each class weighs, the averaging, what is
+        done to the windows, and the testing.
         """
         pooled = not (self.network.name in ("fovconc", "swmax", "cnn") or self.network.is_module)
         name: NetworkName = "fovavg" if pooled else self.network.name
