@@ -108,16 +108,15 @@ def complete(
 ) -> None:
     """Train and test runs that share a shape: together where their networks can be stacked on a GPU."""
     from scalechannels.training.distributed import joined
-    from scalechannels.training.fit import _groups
+    from scalechannels.training.fit import _groups, train_and_test
     from scalechannels.training.group import Group, How
 
     together = device.type == "cuda"
     with tempfile.TemporaryDirectory() as folder, joined(device) as processes:
         lines: list[Any] = [Line(run.resolve(device.type), Path(folder), output) for run in part]
+        last: list[Group] = []
         for of_one_kind in _groups(lines, together):
-            group = Group(of_one_kind, device, processes, How(root, together, sizes=sizes))
-            group.train()
-            group.evaluate()
+            group = train_and_test(of_one_kind, device, processes, How(root, together, sizes=sizes), last)
             if outside is not None:
                 test_outside(group, device, root, outside)
 

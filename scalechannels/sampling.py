@@ -285,7 +285,7 @@ def _weights(axis: _Axis, grid: ScaleGrid, foveate: Foveate) -> Tensor:
 def equalising(pixels: Tensor, weights: Tensor, spacing: Tensor | float, blur: float) -> Tensor:
     """What smooths samples so far that they are blurred as much as is asked for: (…, 2·margin + 1).
 
-    pixels, weights   what samples a spacing apart read, see `taps`: (…, m, T). Their blur is the mean over all
+    pixels, weights   what samples a spacing apart read, see `taps`: (…, m, T); their blur is the mean of all
     """
     from scalechannels.scale_space import discrete_gaussian_kernels
 

@@ -76,12 +76,13 @@ def fit(
         # Stacked networks know no batch norm over several processes, and streams feed one network.
         as_one = wanted and processes.count == 1 and not stream
         how = How(root, as_one, compiled, stream, log, split, sizes, label, images, quiet)
+        last: list[Group] = []
         for group in _groups(runs, how.together):
             with ExitStack() as held:
                 for run in group if processes.writes else ():
                     held.enter_context(run.exclusive())
                 try:
-                    _complete(group, device, processes, how)
+                    _complete(group, device, processes, how, last)
                 except torch.OutOfMemoryError as error:
                     raise MemoryError(
                         f"out of memory on {device}: give a smaller training.batch, train fewer runs at "
@@ -91,22 +92,41 @@ def fit(
     return runs
 
 
-def _complete(group: Sequence[Run], device: torch.device, processes: Processes, how: How) -> None:
+def _complete(
+    group: Sequence[Run], device: torch.device, processes: Processes, how: How, last: list[Group]
+) -> None:
     """Train the runs that are not done; of those that are, test again what was tested otherwise."""
     done = [run for run in group if run.done]
     parts = _in_step([run for run in group if run not in done])
     processes.wait()
     for pending in parts:
-        trained = Group(pending, device, processes, how)
-        trained.train()
-        trained.evaluate()
-        del trained  # before the processes part: its model holds on to their group
+        train_and_test(pending, device, processes, how, last)
     if done and processes.writes:
         from scalechannels.training.retest import is_tested, retest
 
         for run in done:
             if not is_tested(run, how.split, how.sizes):
                 retest(run, device, how.split, how.sizes, how.root, how.stream)
+
+
+def train_and_test(
+    runs: Sequence[Run], device: torch.device, processes: Processes, how: How, last: list[Group]
+) -> Group:
+    """Train and test runs that share a shape.
+
+    last       holds the group before, afterwards the one of these runs, if it can be followed
+    """
+    group = last.pop() if last and last[0].can_follow(runs) else None
+    last.clear()  # its memory is free before another one needs it
+    if group is None:
+        group = Group(runs, device, processes, how)
+    else:
+        group.follow(runs)
+    group.train()
+    group.evaluate()
+    if group.trainer.captures:
+        last.append(group)
+    return group
 
 
 def _groups(runs: Sequence[Run], together: bool) -> list[list[Run]]:

@@ -82,6 +82,30 @@ class Group:
         self.stopping = self._stopping()
         self.seconds["data"] = time.perf_counter() - started
 
+    def can_follow(self, runs: Sequence[Run]) -> bool:
+        """Whether other runs can be trained by the step that was compiled and captured for these."""
+        first = self.learners[0]
+        same = not first.data.about.of_user and first.training.class_weights == "none"  # images and labels
+        alone = self.stack is None and self.stopping is None and len(self.learners) == 1
+        if not (same and alone and self.trainer.captures):
+            return False
+        return {run.config.learnt.step for run in runs} == {first.step}
+
+    def follow(self, runs: Sequence[Run]) -> None:
+        """Go on to other runs, if `can_follow` says so: to compile can take as long as to train."""
+        self.runs, self.learners = runs, [runs[0].config.learnt]
+        self.learner_of, self.history = [0] * len(runs), [[]]
+        self.training = self.learners[0].training
+        self.seconds = dict.fromkeys(self.seconds, 0.0)
+        started = time.perf_counter()
+        _, sets = self._make_sets()
+        self.renew(sets)
+        (network,) = self.networks
+        channels, classes = sets[0].images.shape[1], len(self.data[0].classes)
+        network.load_state_dict(build_network(self.learners[0], channels, classes).state_dict())
+        self.trainer.restart()
+        self.seconds["data"] = time.perf_counter() - started
+
     def _make_sets(self) -> tuple[bool, list[ImageSet]]:
         """The training sets, each once, and whether they stay in main memory."""
         wanted = list(dict.fromkeys(config.data for config in self.learners))

@@ -113,6 +113,7 @@ class Inputs:
             self._put_windows(sets)
         elif self.resident.numel():
             self.resident.copy_(self._images(sets))
+        self.labels.copy_(filled_up([made.labels for made in self._seen(sets)]))
         self.frames.copy_(self._frames(sets))
 
     def _window_shape(self, sets: Sequence[ImageSet]) -> tuple[int, ...]:

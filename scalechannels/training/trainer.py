@@ -228,6 +228,18 @@ class Trainer:
         return state
 
     @torch.no_grad()
+    def restart(self) -> None:
+        """Begin again with the weights that the model has now: a captured graph holds on to all addresses."""
+        self.model.train()
+        for moments in self.optimiser.state.values():
+            for value in moments.values():
+                value.zero_()
+        now = self.model.state_dict()
+        for name, averaged in self.averaged.items():
+            averaged.copy_(now[name])
+        self.failed_at.fill_(-1)
+
+    @torch.no_grad()
     def take_average(self) -> None:
         """Put the moving average into the model, at the end of training."""
         for name, value in self.model.state_dict().items():

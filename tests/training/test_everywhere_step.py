@@ -12,8 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from scalechannels import LogMeanExpOverScales, ScaleChannelNetwork, ScaleGrid
 from scalechannels.backbones.paper import mnist_backbone
-from scalechannels.training.augment.flips_and_crops import FlipsAndCrops
 from scalechannels.training.augment.decoys import Decoys
+from scalechannels.training.augment.flips_and_crops import FlipsAndCrops
 from scalechannels.training.build import build_network
 from scalechannels.training.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from scalechannels.training.inputs import Alone

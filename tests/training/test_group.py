@@ -145,6 +145,67 @@ def test_a_run_knows_what_it_learns() -> None:
     assert replace(plain, training=replace(plain.training, seed=1)).learnt != plain
 
 
+@pytest.fixture
+def followed(monkeypatch) -> list[str]:
+    """Runs that followed others, as on a GPU; a CPU has no step that is worth keeping."""
+    begin, follow, names = Trainer.__init__, Group.follow, []
+
+    def captured(self, *args, **options) -> None:
+        begin(self, *args, **options)
+        self.captures = True
+
+    def noted(self, runs) -> None:
+        names.extend(run.config.name for run in runs)
+        follow(self, runs)
+
+    monkeypatch.setattr(Trainer, "__init__", captured)
+    monkeypatch.setattr(Trainer, "_replayed", Trainer._taken)
+    monkeypatch.setattr(Group, "follow", noted)
+    return names
+
+
+def placed(seed: int, *sizes: float, **training) -> RunConfig:
+    config = tiny("fovlse", seed=seed, average=0.9, network={"look": "everywhere"}, **training)
+    data = DataConfig(sizes=sizes, seed=seed, samples=40, places="anywhere", redraw=True)
+    return replace(config, data=data)
+
+
+@pytest.mark.parametrize("corrected", [False, True])
+def test_runs_that_follow_others_are_what_they_are_alone(corrected, followed, tmp_path) -> None:
+    same = {"average_corrected": corrected}
+    other = placed(1, 0.5, 1.0, smoothing=0.2, **same)
+    configs = [placed(0, 1.0, **same), placed(1, 0.5, 1.0, **same), other, placed(2, 1.0, **same)]
+    others = fit(configs, tmp_path / "others", device="cpu", sizes=SIZES)
+    assert followed == [others[1].config.name]  # the other one has another loss
+    for config, run in zip(configs, others, strict=True):
+        alone = trained(config, tmp_path / "alone")
+        assert_same(weights(run), weights(alone))
+        assert accuracies(run) == accuracies(alone)
+        assert run.result()["history"][0]["loss"] == alone.result()["history"][0]["loss"]
+    assert len(followed) == 1
+
+
+def test_a_run_that_follows_goes_on_where_it_was(followed, tmp_path, monkeypatch) -> None:
+    configs = [placed(0, 1.0), placed(1, 1.0)]
+    alone = trained(configs[1], tmp_path / "alone")
+    epoch = Trainer.epoch
+
+    def killed(self, *args):
+        monkeypatch.setattr(Trainer, "epoch", killed_later)
+        return epoch(self, *args)
+
+    def killed_later(self, *args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Trainer, "epoch", killed)
+    with pytest.raises(KeyboardInterrupt):
+        trained(configs[1], tmp_path / "both")
+    monkeypatch.setattr(Trainer, "epoch", epoch)
+    runs = fit(configs, tmp_path / "both", device="cpu", sizes=SIZES)
+    assert followed == [runs[1].config.name]
+    assert_same(weights(runs[1]), weights(alone))
+
+
 def test_runs_of_other_samples_and_options_are_trained_as_one(tmp_path, double) -> None:
     configs = [
         tiny(samples=100, dropout=0, images=60),

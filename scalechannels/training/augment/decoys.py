@@ -53,7 +53,7 @@ class Decoys(nn.Module):
         self.channels, self.everywhere = len(grid), network.everywhere
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """What is looked at of each image: at P finer scales (B·P, C, n, n), at Q coarser ones (B·Q, C, h, w)."""
+        """Each image at P finer scales (B·P, C, n, n) and at Q coarser ones (B·Q, C, h, w)."""
         finer = self.finer(images, self.drawn(images))
         size = self.everywhere.sampled_size(images.shape[2:], self.coarser.grid.minimum)
         return finer.flatten(0, 1), self.coarser.sampled(images, size).flatten(0, 1)

@@ -257,6 +257,13 @@ class RunConfig:
         )
 
     @property
+    def step(self) -> Self:
+        """What runs have in common whose steps do the same, on other images and from other weights."""
+        sizes = (0.5, 1.0) if self.data.redraw else (1.0,)  # which all data have
+        data = replace(self.data, sizes=sizes, seed=0)
+        return replace(self, data=data, training=replace(self.training, seed=0))
+
+    @property
     def name(self) -> str:
         """Readable, and unique: it ends with a digest of every field that is not at its default.
 

@@ -133,7 +133,8 @@ class ResolvedTraining(TrainingConfig):
     def augments(self) -> bool:
         """Whether each step changes what it sees at random."""
         changed = self.visible < 1 or self.detail < 1 or self.rotation > 0 or self.stretch > 0
-        return changed or self.colour > 0 or self.flips or self.crops > 0 or self.jitter > 0 or self.decoys > 1
+        changed = changed or self.colour > 0 or self.flips or self.crops > 0 or self.jitter > 0
+        return changed or self.decoys > 1
 
     def rate_at(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0; constant within an epoch."""
