@@ -5,9 +5,10 @@
     python -m benchmarks.anywhere_trials NAME … --kept FOLDER --device cpu --output trials.jsonl
     python -m benchmarks.anywhere_trials --list
 
-A trial is the network that looks everywhere, trained on 500 digits by the recipe of `paper.recipes.placed`
-but for the options in `TRIALS`, and tested on the validation digits. The first seed's network is also
-tested with other options than its own, which costs no training: see `ALSO`. Lines that are there are not made
+A trial is the network that looks everywhere, or another one of the experiment, trained on 500 digits by the
+recipe of `paper.recipes.placed` but for the options in `TRIALS` and `OTHERS`, and tested on the validation
+digits. The first seed's network is also tested with other options than its own, which costs no training: see
+`ALSO`. Lines that are there are not made
 again, and none is begun after so many minutes. The machine needs PyTorch and NumPy alone. The second form
 takes weights that --keep has kept.
 """
@@ -71,6 +72,20 @@ EARLIER: dict[str, dict[str, Any]] = {
     "parts, 8": {"parts": 8.0},
 }
 """Trials of commits before there was training.decoys: they looked finer than the channels, not coarser."""
+SLIDING = {"name": "fovlse", "look": "everywhere", "low": 1.0, "high": 1.0, "width": 6}
+OTHERS: dict[str, dict[str, Any]] = {
+    "CNN": {"name": "cnn", "width": 10, **TURNED},
+    "CNN, more turned": {"name": "cnn", "width": 10, **MORE},
+    "FovLSE": {"name": "fovlse", "width": 9, **TURNED},
+    "FovLSE, more turned": {"name": "fovlse", "width": 9, **MORE},
+    "FovLSE, blur, more turned": {"name": "fovlse", "width": 9, "blur": 1.0, **MORE},
+    "SWMax": {"name": "swmax", **TURNED},
+    "SWMax, more turned": {"name": "swmax", **MORE},
+    "sliding CNN": {**SLIDING, **TURNED},
+    "sliding CNN, more turned": {**SLIDING, **MORE},
+    "sliding CNN, decoys, more turned": {**SLIDING, "decoys": 8.0, **MORE},
+}
+"""The options of the other networks of the experiment."""
 ALSO: dict[str, dict[str, float]] = {
     "area 0": {"area_power": 0.0},
     "area 1": {"area_power": 1.0},
@@ -81,13 +96,18 @@ PIECE = 500
 
 
 def config_of(name: str, train: str, seed: int) -> RunConfig:
-    options = {"name": "fovlse", **WHOLE, **TRIALS[name]}
+    options = OTHERS[name].copy() if name in OTHERS else {"name": "fovlse", **WHOLE, **TRIALS[name]}
     return seeded(placed(options.pop("name"), train, **options), seed)
 
 
 @torch.no_grad()
 def measured(network: Any, data: Any, digits: int) -> dict[str, list[Any]]:
-    """At each size: accuracy, the deciding window's median errors, and how often each channel decided."""
+    """At each size: accuracy; of a network that looks everywhere the deciding window's median errors, too, and
+    how often each channel decided."""
+    if network.look != "everywhere":
+        return {
+            "accuracy": [share_right(network, data.testing(size, "validation"), digits) for size in SIZES]
+        }
     names = ("accuracy", "place_error", "octaves", "octaves_error", "scales_right", "scales_wrong")
     found: dict[str, list[Any]] = {name: [] for name in names}
     grid = torch.tensor(list(network.grid), device=next(network.parameters()).device)
@@ -116,6 +136,11 @@ def measured(network: Any, data: Any, digits: int) -> dict[str, list[Any]]:
     return found
 
 
+def share_right(network: Any, made: Any, digits: int) -> float:
+    said = [network(images).argmax(1) for images in made.images[:digits].split(PIECE)]
+    return round(float(100 * (torch.cat(said) == made.labels[:digits]).double().mean()), 3)
+
+
 def with_options(config: ResolvedRun, weights: dict[str, Any], device: torch.device, **options: float) -> Any:
     """A network of these weights with other options than it was trained with."""
     other = replace(config, network=replace(config.network, **options))
@@ -128,13 +153,18 @@ def file_of(folder: Path, name: str, train: str) -> Path:
     return folder / f"{'-'.join(f'{name} {train}'.replace(',', '').replace('/', ' ').split())}.pt"
 
 
-def trial(name: str, train: str, seed: int, chosen: argparse.Namespace) -> dict[str, Any]:
+def trial(name: str, train: str, seed: int, chosen: argparse.Namespace, last: list[Group]) -> dict[str, Any]:
     begun, device = time.perf_counter(), torch.device(chosen.device)
     config = config_of(name, train, seed).resolve(device.type)
     epochs: list[float] = []
     with tempfile.TemporaryDirectory() as folder, joined(device) as processes:
         run: Any = Line(config, Path(folder), None)
-        group = Group([run], device, processes, How(chosen.root, together=False, quiet=True))
+        group = last.pop() if last and last[0].can_follow([run]) else None
+        last.clear()
+        if group is None:
+            group = Group([run], device, processes, How(chosen.root, together=False, quiet=True))
+        else:
+            group.follow([run])
         if chosen.kept is None:
             group.train()
             epochs = sorted(entry["seconds"] for entry in group.history[0])
@@ -145,11 +175,12 @@ def trial(name: str, train: str, seed: int, chosen: argparse.Namespace) -> dict[
         torch.save(weights, file_of(chosen.keep, name, train))
     data = group.data[0]
     tested = {"own": measured(with_options(config, weights, device), data, chosen.digits)}
-    for also, options in ALSO.items() if seed == 0 else ():
+    last.append(group)
+    for also, options in ALSO.items() if seed == 0 and name in TRIALS else ():
         tested[also] = measured(with_options(config, weights, device, **options), data, chosen.digits)
     return {
         "trial": name,
-        "options": TRIALS[name],
+        "options": {**TRIALS, **OTHERS}[name],
         "trained_on": train,
         "seed": seed,
         "sizes": [round(size, 4) for size in SIZES],
@@ -182,17 +213,18 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--list", action="store_true")
     chosen = parser.parse_args(words)
     if chosen.list or not chosen.names:
-        for name, options in TRIALS.items():
+        for name, options in {**TRIALS, **OTHERS}.items():
             print(name, options)
         return
     begun = time.monotonic()
     known = {(one["trial"], one["trained_on"], one["seed"]) for one in json_lines(chosen.output)}
+    last: list[Group] = []
     for seed in range(chosen.seeds):
         for name in chosen.names:
             for train in chosen.train:
                 if (name, train, seed) in known or time.monotonic() - begun > 60 * chosen.minutes:
                     continue
-                line = trial(name, train, seed, chosen)
+                line = trial(name, train, seed, chosen, last)
                 append_line(chosen.output, line)
                 print(name, train, seed, line["tested"], line["seconds"], flush=True)
 
