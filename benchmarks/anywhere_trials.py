@@ -102,12 +102,11 @@ def config_of(name: str, train: str, seed: int) -> RunConfig:
 
 @torch.no_grad()
 def measured(network: Any, data: Any, digits: int) -> dict[str, list[Any]]:
-    """At each size: accuracy; of a network that looks everywhere the deciding window's median errors, too, and
-    how often each channel decided."""
+    """Accuracy at each size; of a network that looks everywhere also the median errors of the window that
+    decides, and how often each channel decided."""
     if network.look != "everywhere":
-        return {
-            "accuracy": [share_right(network, data.testing(size, "validation"), digits) for size in SIZES]
-        }
+        sets = (data.testing(size, "validation") for size in SIZES)
+        return {"accuracy": [share_right(network, made, digits) for made in sets]}
     names = ("accuracy", "place_error", "octaves", "octaves_error", "scales_right", "scales_wrong")
     found: dict[str, list[Any]] = {name: [] for name in names}
     grid = torch.tensor(list(network.grid), device=next(network.parameters()).device)
