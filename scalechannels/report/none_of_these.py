@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from scalechannels.data.survey import NONE
+from scalechannels.report.kept import test_of_kept, tests
 
 
 class Rejected(NamedTuple):
@@ -46,9 +47,8 @@ def rejected(confusion: Sequence[Sequence[int]], classes: Sequence[str]) -> Reje
 
 
 def false_alarms(result: Mapping[str, Any]) -> str | None:
-    """What the winner does at each size with images of no class, in a sentence; None without them."""
-    trial = result["candidates"][result["verdict"]["winner"]]
-    own = [entry for entry in trial["test"] if entry["group"] == "size" and entry["value"] == 1]
+    """What the network that is kept does with images of no class, in a sentence; None without them."""
+    own = [entry for entry in test_of_kept(result) if entry["group"] == "size" and entry["value"] == 1]
     found = rejected(own[0]["confusion"], result["classes"]) if own else None
     if found is None:
         return None
@@ -59,9 +59,9 @@ def false_alarms(result: Mapping[str, Any]) -> str | None:
 
 
 def by_size(result: Mapping[str, Any]) -> list[list[str]]:
-    """For each size what each candidate gives: false alarms and missed objects; empty without such images."""
+    """For each size what each network gives: false alarms and missed objects; empty without such images."""
     rows = []
-    for row in zip(*(trial["test"] for trial in result["candidates"].values()), strict=True):
+    for row in zip(*tests(result).values(), strict=True):
         if row[0]["group"] == "size":
             found = [rejected(entry["confusion"], result["classes"]) for entry in row]
             told = [f"{one.false_alarms}; {one.missed_objects}" for one in found if one is not None]

@@ -16,10 +16,11 @@ from scalechannels.data.survey import Survey
 from scalechannels.files import atomic_path, write_text
 from scalechannels.report.conditions import SURROUNDINGS, Condition, conditions, picture
 from scalechannels.report.curves import Point, candidate_curves, selection_picture
+from scalechannels.report.kept import KEPT, test_of_kept, tests
 from scalechannels.report.looked import Looked
 from scalechannels.report.none_of_these import by_size
 from scalechannels.report.page import render
-from scalechannels.report.theme import COLOURS, fraction
+from scalechannels.report.theme import COLOURS, INK, fraction
 from scalechannels.report.verdict import Verdict
 from scalechannels.scales import ScaleGrid
 from scalechannels.training.config import ResolvedRun
@@ -102,27 +103,28 @@ def gathered(
 
 
 def points_of(result: Mapping[str, Any], group: str) -> dict[str, list[Point]]:
-    """Each candidate's curve over the test part: its balanced accuracy and how uncertain it is."""
+    """Each network's curve over the test part: its balanced accuracy and how uncertain it is."""
     return {
         name: [
             Point(entry["value"], entry["balanced"], entry["margin"])
-            for entry in trial["test"]
+            for entry in entries
             if entry["group"] == group
         ]
-        for name, trial in result["candidates"].items()
+        for name, entries in tests(result).items()
     }
 
 
 def table(result: Mapping[str, Any]) -> str:
-    """Test accuracy as text: a row for each condition, a column for each candidate.
+    """Test accuracy as text: a row for each condition, a column for each network.
 
     Where classes are unbalanced, balanced accuracies, and those of all images in brackets.
     """
-    names, both = list(result["candidates"]), not result["balanced"]
+    found, both = tests(result), not result["balanced"]
+    names = list(found)
     widths = [max(18 if both else 10, len(name) + 2) for name in names]
     lines = ["balanced accuracy, the mean over the classes (in brackets: of all images)\n"] if both else []
     lines.append(f"{'':>16}" + "".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True)))
-    for row in zip(*(result["candidates"][name]["test"] for name in names), strict=True):
+    for row in zip(*found.values(), strict=True):
         line = f"{said(row[0], result):>16}"
         for entry, width in zip(row, widths, strict=True):
             beside = f" ({entry['accuracy']:.1f})" if both else ""
@@ -132,9 +134,8 @@ def table(result: Mapping[str, Any]) -> str:
 
 
 def uncertainty(result: Mapping[str, Any]) -> str:
-    """How far chance can move the numbers of the table, by that of the winner at its own size."""
-    winner = result["verdict"]["winner"]
-    tested = result["candidates"][winner]["test"]
+    """How far chance can move the numbers of the table, by that of the network that is kept at size 1."""
+    winner, tested = result["verdict"]["winner"], test_of_kept(result)
     one = next((entry for entry in tested if entry["group"] == "size" and entry["value"] == 1), tested[0])
     whose = f"{winner}'" if winner.endswith("s") else f"{winner}'s"
     return (
@@ -180,13 +181,14 @@ def size_curves(result: Mapping[str, Any], best: Verdict, title: str | None = No
         colours(result),
         "size of the objects in the test",
         guessing=100 / len(result["classes"]),
-        bold=best.winner,
+        bold=KEPT if KEPT in tests(result) else best.winner,
         title=title,
     )
 
 
 def colours(result: Mapping[str, Any]) -> dict[str, str]:
-    return dict(zip(result["candidates"], COLOURS, strict=False))
+    """Of each network; that which is kept has ink of its own, as its curve is close to another one."""
+    return {**dict(zip(result["candidates"], COLOURS, strict=False)), KEPT: INK}
 
 
 def own_images_page(
@@ -198,9 +200,8 @@ def own_images_page(
 ) -> str:
     """The whole page; `examples` are pictures of test images with what was done to them."""
     trials = result["candidates"]
-    own = [
-        [e for e in trial["test"] if e["group"] == "size" and e["value"] == 1] for trial in trials.values()
-    ]
+    found = tests(result)
+    own = [[e for e in entries if e["group"] == "size" and e["value"] == 1] for entries in found.values()]
     offsets = {
         name: [Point(_pixels_off(point.place, result), *point[1:]) for point in points]
         for name, points in points_of(result, "offset").items()
@@ -225,7 +226,7 @@ def own_images_page(
             f"pixels {'moved' if result['off_centre'] else 'off the centre'}, along both axes",
             guessing=100 / len(result["classes"]),
             sizes=False,
-            bold=best.winner,
+            bold=KEPT if KEPT in found else best.winner,
         ),
         surroundings=_surroundings(result),
         costs=_costs(result, best),
@@ -236,9 +237,10 @@ def own_images_page(
         classes=_classes(result) if all(own) else None,
         none_of_these=by_size(result),
         tested={split: trials[best.winner][split][0]["images"] for split in ("validation", "test")},
+        columns=list(found),
         numbers=[
             [said(row[0], result), *(_with_margin(entry, result) for entry in row)]
-            for row in zip(*(trial["test"] for trial in trials.values()), strict=True)
+            for row in zip(*found.values(), strict=True)
         ],
         wider=_wider_options(result),
     )
@@ -277,9 +279,9 @@ def _costs(result: Mapping[str, Any], best: Verdict) -> list[list[str]]:
 
 
 def _calibration(result: Mapping[str, Any]) -> list[list[str]]:
-    """For each size, how far each candidate's probabilities are off, in points."""
+    """For each size, how far each network's probabilities are off, in points."""
     rows = []
-    for row in zip(*(trial["test"] for trial in result["candidates"].values()), strict=True):
+    for row in zip(*tests(result).values(), strict=True):
         if row[0]["group"] == "size":
             rows.append([said(row[0], result), *(f"{entry['calibration']:.1f}" for entry in row)])
     return rows
@@ -311,12 +313,12 @@ def _selection(result: Mapping[str, Any], best: Verdict) -> Figure | None:
 
 def _classes(result: Mapping[str, Any]) -> list[list[str]]:
     """A row for each class at the images' own size, or for the least accurate ones."""
-    trials = result["candidates"]
-    best = result["verdict"]["winner"]
+    networks = tests(result)
     own = {
-        name: next(e for e in trial["test"] if e["group"] == "size" and abs(e["value"] - 1) < 1e-6)
-        for name, trial in trials.items()
+        name: next(e for e in entries if e["group"] == "size" and abs(e["value"] - 1) < 1e-6)
+        for name, entries in networks.items()
     }
+    best = KEPT if KEPT in networks else result["verdict"]["winner"]
     names, confusion = result["classes"], own[best]["confusion"]
     order = list(range(len(names)))
     if len(order) > MOST_CLASSES:

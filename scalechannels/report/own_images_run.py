@@ -2,8 +2,8 @@
 
     runs/photos-1f2e3d4c/
       plan.json              what was asked for and what is trained, fixed before the training begins
-      candidates/…/          a run for each candidate, and its trial.json
-      config.toml, model.safetensors, config.json, README.md, result.json   those of the winner
+      candidates/…/          a run for each candidate, and its trial.json; and of the network that is kept
+      config.toml, model.safetensors, config.json, README.md, result.json   its files
       report.html, report.json, accuracy.png
 
 Every step is skipped where its files are there: killed at any moment, the same command resumes.
@@ -26,16 +26,18 @@ from typing import Any
 
 import torch
 
+from scalechannels.data.folder import ImageFolder
 from scalechannels.data.survey import Survey, survey
 from scalechannels.files import atomic_path, locked, make_folder, write_text
 from scalechannels.report import candidates as offered
-from scalechannels.report.candidates import Planned
+from scalechannels.report.candidates import Planned, named
 from scalechannels.report.conditions import Condition, conditions
+from scalechannels.report.kept import can_learn_more, trained_on_both
 from scalechannels.report.looked import looked
 from scalechannels.report.none_of_these import false_alarms
 from scalechannels.report.own_images import described, gathered, table, uncertainty, write_report
-from scalechannels.report.trial import tried
-from scalechannels.report.verdict import verdict
+from scalechannels.report.trial import tested, tried
+from scalechannels.report.verdict import Verdict, mean_accuracy, remarks, verdict
 from scalechannels.saving.saved_network import CONFIG, WEIGHTS, load
 from scalechannels.training.build import require_network
 from scalechannels.training.config import ResolvedRun, RunConfig
@@ -60,7 +62,7 @@ class Asked:
     out: Path
     device: str
     compare: bool = True
-    """Train all candidates, or only the network of the configuration."""
+    """Train all candidates and the best of them again, or only the network of the configuration."""
     budget: str | None = None
     recommended: bool = True
     """Fill in what is open of the training as `with_recipe` does."""
@@ -91,8 +93,10 @@ def train_own_images(config: RunConfig, asked: Asked) -> Path:
     )
     folder = asked.out / run_name(config, base, asked)
     make_folder(asked.out)
+    # Of several processes, the others are gone by then.
+    again = asked.compare and can_learn_more(images, base) and int(os.environ.get("WORLD_SIZE", 1)) == 1
     with locked(folder, timeout=1) if writes else nullcontext():
-        plans, left_out = _plan(config, base, asked, folder, seconds, len(parts[0]), say)
+        plans, left_out = _plan(config, base, asked, folder, (seconds, again), len(parts[0]), say)
         for name, why in left_out.items():
             say(f"left out: {name}; {why}", flush=True)
         _warn_of_averages(plans, len(parts[0]))
@@ -104,8 +108,11 @@ def train_own_images(config: RunConfig, asked: Asked) -> Path:
         wanted = conditions(*factors(base.data), asked.sizes)
         trials = {name: _tried(name, run, wanted, asked, say) for name, run in runs.items()}
         result = gathered(base, seen, parts, trials, runs, left_out, asked.budget or offered.USUAL_BUDGET)
-        best = verdict(result)
-        _keep_winner(runs[best.winner], folder)
+        best, kept = verdict(result), None
+        if again:
+            kept, result["again"] = _again(runs[best.winner], trials[best.winner], images, wanted, asked, say)
+            best = _of_kept(best, result)
+        _keep(kept or runs[best.winner], folder)
         data = open_data(base.data)
         assert isinstance(data, FolderData)
         write_report(result, best, folder, data, looked(load(folder).to(asked.device), data))
@@ -151,9 +158,18 @@ def _resolved(config: RunConfig, asked: Asked, surveyed: tuple[Any, Survey]) -> 
 
 
 def _plan(
-    config: RunConfig, base: ResolvedRun, asked: Asked, folder: Path, budget: float, images: int, say: Any
+    config: RunConfig,
+    base: ResolvedRun,
+    asked: Asked,
+    folder: Path,
+    limit: tuple[float, bool],
+    images: int,
+    say: Any,
 ) -> tuple[list[Planned], dict[str, str]]:
-    """The plan that was made before, or a new one, written before anything is trained."""
+    """The plan that was made before, or a new one, written before anything is trained.
+
+    limit      the budget in seconds, and whether the winner is trained again within it
+    """
     path = folder / PLAN
     if path.exists():
         return _read_plan(path)
@@ -181,9 +197,12 @@ def _plan(
         root = (asked.fit or {}).get("root")
         with Progress("timing", True) as progress:
             timed = partial(progress.begins, count=len(found))
-            plans, slow = offered.planned(found, images, budget, asked.device, said, root, timed)
+            budget, again = limit
+            share = budget * len(found) / (len(found) + again)
+            plans, slow = offered.planned(found, images, share, asked.device, said, root, timed)
         left_out |= slow
-        spent = sum(plan.seconds or 0 for plan in plans)
+        each = [plan.seconds or 0 for plan in plans]
+        spent = sum(each) + again * max(each)
         if spent > 1.01 * budget:
             say("the budget is too short, and the fastest candidate gets the fewest steps that make sense")
         say(f"training will take about {_minutes(spent)}, and the tests some more", flush=True)
@@ -232,31 +251,82 @@ def _trained(plan: Planned, number: str, asked: Asked, folder: Path, say: Any) -
 def _tried(name: str, run: Run, wanted: Sequence[Condition], asked: Asked, say: Any) -> dict[str, Any]:
     """A candidate's trial, from its file or made now; its network is calibrated by it."""
     path, asked_for = run.folder / TRIAL, [[one.group, one.value] for one in wanted]
-    if path.exists():
-        try:
-            known = json.loads(path.read_text(encoding="utf-8"))
-            if known["conditions"] == asked_for:
-                return known
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"'{path}' is damaged ({error}); remove it to test again") from error
+    known = _known(path, asked_for)
+    if known is not None:
+        return known
     say(f"testing {name} …", flush=True)
     network: Any = load(run.folder).to(asked.device)
     data = open_data(run.config.data, asked.device)
     assert isinstance(data, FolderData)
     with Progress(f"testing {name}", True) as progress:
         found = {"conditions": asked_for, **tried(network, data, wanted, progress)}
-    own = run.config.data.own
-    measured = {"temperature": found["temperature"], "object_size": own.object_size}
-    if found["own_scale"] is not None:
-        measured["own_scale"] = found["own_scale"]
-    network.cpu().usage = {**(network.usage or {}), **measured}
-    network.save_pretrained(run.folder, model_card_kwargs={"reduce": own.reduce} if own.reduce > 1 else {})
+    _save_measured(network, run, found)
     write_text(path, json.dumps(found) + "\n")
     return found
 
 
-def _keep_winner(run: Run, folder: Path) -> None:
-    """The winner's files, where commands look for them; the configuration's goes last."""
+def _known(path: Path, conditions: Sequence[Any]) -> dict[str, Any] | None:
+    """A trial from its file, if it was made under these conditions."""
+    if not path.exists():
+        return None
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        return known if known["conditions"] == conditions else None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"'{path}' is damaged ({error}); remove it to test again") from error
+
+
+def _save_measured(network: Any, run: Run, trial: dict[str, Any]) -> None:
+    """A network with what was measured of it, in its run's folder."""
+    own = run.config.data.own
+    measured = {"temperature": trial["temperature"], "object_size": own.object_size}
+    if trial["own_scale"] is not None:
+        measured["own_scale"] = trial["own_scale"]
+    network.cpu().usage = {**(network.usage or {}), **measured}
+    network.save_pretrained(run.folder, model_card_kwargs={"reduce": own.reduce} if own.reduce > 1 else {})
+
+
+def _again(
+    winner: Run,
+    trial: dict[str, Any],
+    images: ImageFolder,
+    wanted: Sequence[Condition],
+    asked: Asked,
+    say: Any,
+) -> tuple[Run, dict[str, Any]]:
+    """The winner, trained again on the validation images as well, and what the report says of it."""
+    config = trained_on_both(winner, images)
+    count = len(in_parts(images, config.data)[0])
+    folder = winner.folder.parent
+    done, name = Run(config, folder / config.name).done, named(winner.config)
+    say(f"{name} again, on {count:,} images: {'already trained' if done else 'training …'}", flush=True)
+    options = {"split": "test", "sizes": [1.0], "label": f"{name} again", **(asked.fit or {})}
+    (run,) = fit([config], folder, device=asked.device, **options)
+    path, asked_for = run.folder / TRIAL, [[one.group, one.value] for one in wanted]
+    known = _known(path, asked_for)
+    if known is None:
+        say(f"testing {name} again …", flush=True)
+        network: Any = load(run.folder).to(asked.device)
+        data = open_data(run.config.data, asked.device)
+        assert isinstance(data, FolderData)
+        with Progress(f"testing {name} again", True) as progress:
+            entries = tested(network, data, wanted, trial["temperature"], progress)
+        known = {"conditions": asked_for, "images": count, "folder": str(run.folder), "test": entries}
+        _save_measured(network, run, trial)
+        write_text(path, json.dumps(known) + "\n")
+    return run, known
+
+
+def _of_kept(best: Verdict, result: dict[str, Any]) -> Verdict:
+    """The verdict with what the network that is kept does, which is the winner trained again."""
+    again = result["again"]
+    mean = mean_accuracy(again["test"], result["kind"])
+    said = f"Trained again on {again['images']:,} images, those to choose by among them, it has {mean:.0f} %."
+    return replace(best, text=f"{best.text} {said}", remarks=remarks(again["test"], result))
+
+
+def _keep(run: Run, folder: Path) -> None:
+    """A run's files, where commands look for them; the configuration's goes last."""
     for name in (*OF_WINNER[1:], OF_WINNER[0]):
         with atomic_path(folder / name) as path:
             shutil.copyfile(run.folder / name, path)

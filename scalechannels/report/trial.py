@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -57,21 +58,13 @@ class Tested:
 
 def tried(network: Any, data: FolderData, wanted: Sequence[Condition], progress: Progress) -> dict[str, Any]:
     """All that the report says of a candidate; the temperature is fitted on the validation part."""
-    network.eval()
     said: dict[str, list[Explanation]] = {}
     labels: dict[str, Tensor] = {}
-    seconds = 0.0
+    started = time.perf_counter()
     for split in ("validation", "test"):
-        chosen = thinned(len(data.part(split)), MOST_TESTED[split])
-        labels[split] = torch.tensor([data.part(split).labels[index] for index in chosen])
-        said[split] = []
-        for condition in wanted:
-            started = time.perf_counter()
-            answers = answered(network, _pictures(data, split, chosen, condition), data.device)
-            seconds += time.perf_counter() - started
-            require_finite(answers.logits)
-            said[split].append(answers)
-            progress.advance(f"{condition.group} {condition.value:.3g}", 2 * len(wanted))
+        told = partial(progress.advance, count=2 * len(wanted))
+        said[split], labels[split] = _asked(network, data, split, wanted, told)
+    seconds = time.perf_counter() - started
     sizes = [place for place, condition in enumerate(wanted) if condition.group == "size"]
     fitted_on = torch.cat([said["validation"][place].logits for place in sizes])
     temperature = fitted_temperature(fitted_on, labels["validation"].repeat(len(sizes)))
@@ -84,10 +77,7 @@ def tried(network: Any, data: FolderData, wanted: Sequence[Condition], progress:
         "cost": cost(network),
         "seconds_an_image": seconds / asked,
         **{
-            split: [
-                asdict(summary(condition, answers, labels[split], len(data.classes), temperature))
-                for condition, answers in zip(wanted, said[split], strict=True)
-            ]
+            split: _summaries(wanted, said[split], labels[split], len(data.classes), temperature)
             for split in ("validation", "test")
         },
         **{
@@ -95,6 +85,43 @@ def tried(network: Any, data: FolderData, wanted: Sequence[Condition], progress:
             for split in ("validation", "test")
         },
     }
+
+
+def tested(
+    network: Any, data: FolderData, wanted: Sequence[Condition], temperature: float, progress: Progress
+) -> list[dict[str, Any]]:
+    """What the report says of a network that learnt from the validation images as well."""
+    told = partial(progress.advance, count=len(wanted))
+    said, labels = _asked(network, data, "test", wanted, told)
+    return _summaries(wanted, said, labels, len(data.classes), temperature)
+
+
+def _asked(
+    network: Any,
+    data: FolderData,
+    split: str,
+    wanted: Sequence[Condition],
+    told: Callable[[str], None],
+) -> tuple[list[Explanation], Tensor]:
+    """What a network says of a part under each condition, and what is right."""
+    network.eval()
+    chosen = thinned(len(data.part(split)), MOST_TESTED[split])
+    said = []
+    for condition in wanted:
+        answers = answered(network, _pictures(data, split, chosen, condition), data.device)
+        require_finite(answers.logits)
+        said.append(answers)
+        told(f"{condition.group} {condition.value:.3g}")
+    return said, torch.tensor([data.part(split).labels[index] for index in chosen])
+
+
+def _summaries(
+    wanted: Sequence[Condition], said: Sequence[Explanation], labels: Tensor, classes: int, temperature: float
+) -> list[dict[str, Any]]:
+    return [
+        asdict(summary(condition, answers, labels, classes, temperature))
+        for condition, answers in zip(wanted, said, strict=True)
+    ]
 
 
 def summary(

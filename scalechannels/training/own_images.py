@@ -89,6 +89,8 @@ class FolderData:
 
     def part(self, split: str) -> ImageFolder:
         """The images that are held out for this split."""
+        if split == "validation" and self.config.validation_too:
+            raise ValueError("the network has learnt from the validation images: test it on the test split")
         return self.checked if split == "validation" else self.kept
 
     @property

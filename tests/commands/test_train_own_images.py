@@ -80,8 +80,11 @@ def test_candidates_are_trained_compared_reported_and_one_is_kept(
     assert result["images"] == {"train": 12, "validation": 4, "test": 4}
     assert f"The report: {folder / 'report.html'}" in said
     assert result["verdict"]["text"] in said
-    won = result["candidates"][result["verdict"]["winner"]]["test"]
-    (own,) = (entry for entry in won if entry["group"] == "size" and entry["value"] == 1)
+    again = result["again"]
+    assert again["images"] == 16
+    assert f"{result['verdict']['winner']} again, on 16 images: training …\n" in said
+    assert "Trained again on 16 images, those to choose by among them, it has " in result["verdict"]["text"]
+    (own,) = (entry for entry in again["test"] if entry["group"] == "size" and entry["value"] == 1)
     assert "\n4 images were tested: by chance alone, a number such as the " in said
     assert f"'s at size 1 (own) can be {own['margin']:.0f} points off (95 %)." in said
     page = (folder / "report.html").read_text(encoding="utf-8")
@@ -90,9 +93,16 @@ def test_candidates_are_trained_compared_reported_and_one_is_kept(
     for outside in ("http://", "https://", "<script", 'src="/', "@import"):
         assert outside not in page.replace("http://www.w3.org", "")
     assert (folder / "accuracy.png").read_bytes()[:4] == b"\x89PNG"
-    winner = Path(result["candidates"][result["verdict"]["winner"]]["folder"])
-    assert winner.parent == folder / "candidates"
-    assert (winner / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
+    winner, kept = (Path(one["folder"]) for one in (result["candidates"][result["verdict"]["winner"]], again))
+    assert winner.parent == kept.parent == folder / "candidates"
+    for name in ("model.safetensors", "result.json", "config.toml"):
+        assert (kept / name).read_bytes() == (folder / name).read_bytes()
+    assert SavedNetwork.open(folder).temperature == SavedNetwork.open(winner).temperature
+    learnt, more = (
+        set(json.loads((one / "result.json").read_text())["learnt_from"]) for one in (winner, kept)
+    )
+    assert learnt == more  # to choose by an image is to learn from it
+    assert len(more) == 16
 
     for name in result["candidates"]:  # every candidate is a network that can be used, and is calibrated
         saved = SavedNetwork.open(result["candidates"][name]["folder"])
@@ -102,12 +112,15 @@ def test_candidates_are_trained_compared_reported_and_one_is_kept(
     capsys.readouterr()
     assert run("evaluate", folder, "--sizes", 1) == 0
     assert "4 held-out images of each size" in capsys.readouterr().out
+    assert run("evaluate", folder, "--sizes", 1, "--split", "validation") == 1
+    assert "has learnt from the validation images" in capsys.readouterr().err
 
     before = (folder / "model.safetensors").stat().st_mtime_ns, (winner / "result.json").stat().st_mtime_ns
     (folder / "report.html").unlink()
     assert run(*words) == 0
     said = capsys.readouterr().out
     assert "1/4 resized CNN: already trained\n" in said
+    assert "again, on 16 images: already trained\n" in said
     assert "testing" not in said
     assert (winner / "result.json").stat().st_mtime_ns == before[1]
     assert (folder / "report.html").read_text(encoding="utf-8") == page
@@ -189,7 +202,7 @@ def test_a_budget_becomes_epochs_once_and_a_stopped_command_resumes(
     times = {"cnn": 0.01, "fovlse": 0.02}
     monkeypatch.setattr(candidates, "LEAST", 1)
     monkeypatch.setattr(candidates, "seconds_an_epoch", lambda config, *_: times[config.network.name])
-    words = ("train", "--data", "photos", *QUICK, "--budget", "0.1s", "--sizes", 1)
+    words = ("train", "--data", "photos", *QUICK, "--budget", "0.125s", "--sizes", 1)
 
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
@@ -223,7 +236,7 @@ def test_a_budget_that_is_too_short_trains_the_fastest_candidate_and_says_so(
     monkeypatch.setattr(
         candidates, "seconds_an_epoch", lambda config, *_: 9 if config.data.resize is None else 1
     )
-    assert run("train", "--data", "photos", *QUICK, "--budget", "0.1s", "--sizes", 1) == 0
+    assert run("train", "--data", "photos", *QUICK, "--budget", "0.125s", "--sizes", 1) == 0
     said = capsys.readouterr().out
     assert (
         "the budget is too short, and the fastest candidate gets the fewest steps that make sense\n" in said

@@ -29,7 +29,7 @@ Surroundings = Literal["plain", "noisy", "cluttered"]
 OF_OWN_IMAGES = (
     *("checksum", "colour", "validation", "object_size", "reduce"),
     *("pixel_size", "deploy_pixel_sizes", "skip_corrupt", "max_pixels"),
-    *("test", "images", "resize", "range"),
+    *("test", "images", "resize", "range", "validation_too"),
 )
 FIELD = 4
 """The plain CNN's field, and the frame of test images, in sizes of the object: the paper's 112 for 28."""
@@ -94,6 +94,9 @@ class DataConfig:
     images: Images | None = None
     """Your own images: crops of the object, later ones too; or frames that stay, in which objects are smaller
     or larger. Default: frames if objects stand out and fill less than 3/5 of the longer side."""
+    validation_too: bool = False
+    """Your own images: train on the validation images as well. `train` does so once the choice is made, with
+    the network that it keeps."""
     resize: Count | None = None
     """Your own images, with network.name cnn: resize each image to this many pixels a side, and keep its
     aspect ratio. It removes the size of objects; for crops alone. Default: off."""

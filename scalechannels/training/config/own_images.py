@@ -133,13 +133,19 @@ def chosen_from_images(
 def in_parts(images: ImageFolder, data: DataConfig) -> tuple[ImageFolder, ImageFolder, ImageFolder]:
     """The images to train on, to choose by and to report on.
 
-    The runs of earlier versions have two parts: the second is for both.
+    The runs of earlier versions have two parts: the second is for both. Once a choice is made, the images to
+    choose by can be trained on as well.
     """
     assert data.validation is not None
     if data.test is None:
         learnt, kept = images.split(1 - data.validation, data.seed)
         return learnt, kept, kept
-    return images.parts(data.validation, data.test, data.seed)
+    learnt, checked, kept = images.parts(data.validation, data.test, data.seed)
+    if data.validation_too:
+        from scalechannels.data.folder import BEGINNING
+
+        learnt = images.without({own[:BEGINNING] for own in kept.contents})
+    return learnt, checked, kept
 
 
 def factors(data: DataConfig) -> tuple[float, float]:
