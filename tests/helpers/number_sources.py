@@ -86,18 +86,30 @@ class Sources:
         (found,) = (one for one in lines if (one["candidate"], one["seed"]) == (name, 0))
         return dict(found)
 
-    def placed_line(self, name: str, seed: int | str, file: str = "anywhere_trials") -> dict[str, Any]:
-        """A line of benchmarks.anywhere_trials, on the lower third."""
+    def placed_line(
+        self, name: str, seed: int | str, file: str = "anywhere_trials", train: str = "lower"
+    ) -> dict[str, Any]:
+        """A line of benchmarks.anywhere_trials, trained on a third."""
+        wanted = (name, f"{train} third", seed)
         lines = self._file(f"benchmarks/results/{file}.jsonl")
-        (found,) = (one for one in lines if (one["trial"], one["seed"]) == (name, seed))
+        (found,) = (one for one in lines if (one["trial"], one["trained_on"], one["seed"]) == wanted)
         return dict(found)
 
     def placed_trial(
-        self, name: str, seed: int | str, file: str = "anywhere_trials", tested: str = "own"
+        self,
+        name: str,
+        seed: int | str,
+        file: str = "anywhere_trials",
+        tested: str = "own",
+        train: str = "lower",
     ) -> str:
         """Its accuracies as cells of a table."""
-        values = self.placed_line(name, seed, file)["tested"][tested]["accuracy"]
+        values = self.placed_line(name, seed, file, train)["tested"][tested]["accuracy"]
         return " | ".join(f"{value:.1f}" for value in values)
+
+    def tested_anywhere(self, run: int) -> list[float]:
+        """The accuracies of a run that was tested before the recipe was settled, by size."""
+        return list(self._file("benchmarks/results/anywhere_tested.jsonl")[run]["accuracy"])
 
     def cost(self, mode: str, device: str = "cpu", **case: int) -> dict[str, float]:
         """A case of benchmarks.cost: ms and MB."""
