@@ -79,7 +79,7 @@ def train_network(
         str | None,
         Parameter(
             help="Your own images: how long to train all candidates together, such as 90s, 10m or 1h. It "
-            "becomes epochs before the training begins. Default: 6m."
+            "becomes epochs before the training begins. Default: 7m."
         ),
     ] = None,
     compare: Annotated[

@@ -34,7 +34,7 @@ RESIZED, AUGMENTED = "resized CNN", "augmented CNN"
 CENTRE, EVERYWHERE = "scale channels", "scale channels everywhere"
 PLAIN = "plain CNN"
 NAMES = (RESIZED, AUGMENTED, CENTRE, EVERYWHERE, PLAIN)
-USUAL_BUDGET = "6m"
+USUAL_BUDGET = "7m"
 ENOUGH, MOST_EPOCHS = 5000, 200
 """Steps and epochs that no candidate exceeds."""
 LEAST = 150
@@ -161,6 +161,7 @@ def planned(
     said: TrainingConfig | None = None,
     root: Path | None = None,
     report: Callable[[str], None] = lambda name: None,
+    again: bool = False,
 ) -> tuple[list[Planned], dict[str, str]]:
     """The epochs of each within the budget, and which are left out since too few steps would be left.
 
@@ -168,6 +169,8 @@ def planned(
     Where the budget does not suffice for some steps of all, the slowest candidate is left out; the fastest
     one never, as a busy machine would then end with nothing. `report` is told the name of each before it is
     timed.
+
+    again      one of them, maybe the slowest, is trained a second time within the budget
     """
     timed, limits = {}, {}
     for name, config in configs.items():
@@ -179,9 +182,9 @@ def planned(
         timed[name] = seconds_an_epoch(config, torch.device(device), root, budget / least)
         limits[name] = (timed[name], least, most)
     waiting, left_out = sorted(configs, key=timed.__getitem__), {}
-    while len(waiting) > 1 and (needed := sum(limits[one][0] * limits[one][1] for one in waiting)) > budget:
+    while len(waiting) > 1 and (needed := _least([limits[name] for name in waiting], again)) > budget:
         left_out[waiting.pop()] = f"it is slow, and needs --budget {math.ceil(needed / 60)}m or more"
-    epochs = shared(budget, [limits[name] for name in waiting])
+    epochs = shared(budget, [limits[name] for name in waiting], again)
     plans = [
         Planned(name, with_epochs(configs[name], found, images, said), found * timed[name])
         for name, found in zip(waiting, epochs, strict=True)
@@ -189,15 +192,24 @@ def planned(
     return sorted(plans, key=lambda plan: NAMES.index(plan.name)), left_out
 
 
-def shared(budget: float, limits: Sequence[tuple[float, int, int]]) -> list[int]:
-    """The epochs of each of `limits`, (seconds an epoch, epochs at least, at most), the fastest first."""
+def shared(budget: float, limits: Sequence[tuple[float, int, int]], again: bool = False) -> list[int]:
+    """The epochs of each of `limits`, (seconds an epoch, epochs at least, at most), the fastest first.
+
+    again      as much as the last one gets, the largest share, is left for one of them to be trained again
+    """
     found = []
     for place, (seconds, least, most) in enumerate(limits):
-        kept = sum(later[0] * later[1] for later in limits[place + 1 :])
-        share = min(budget / (len(limits) - place), budget - kept)
+        kept = _least(limits[place + 1 :], again) if place + 1 < len(limits) else 0
+        share = min(budget / (len(limits) - place + again), budget - kept)
         found.append(max(least, min(most, int(share / seconds))))
         budget -= found[-1] * seconds
     return found
+
+
+def _least(limits: Sequence[tuple[float, int, int]], again: bool) -> float:
+    """The seconds that these need at least, and the slowest of them once more."""
+    costs = [seconds * least for seconds, least, _ in limits]
+    return sum(costs) + again * costs[-1]
 
 
 def seconds_an_epoch(

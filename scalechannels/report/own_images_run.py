@@ -198,8 +198,7 @@ def _plan(
         with Progress("timing", True) as progress:
             timed = partial(progress.begins, count=len(found))
             budget, again = limit
-            share = budget * len(found) / (len(found) + again)
-            plans, slow = offered.planned(found, images, share, asked.device, said, root, timed)
+            plans, slow = offered.planned(found, images, budget, asked.device, said, root, timed, again)
         left_out |= slow
         each = [plan.seconds or 0 for plan in plans]
         spent = sum(each) + again * max(each)
