@@ -170,7 +170,8 @@ def planned(
     one never, as a busy machine would then end with nothing. `report` is told the name of each before it is
     timed.
 
-    again      one of them, maybe the slowest, is trained a second time within the budget
+    again      one of them, maybe the slowest, is trained a second time: a share of the budget is left for it.
+               No candidate is left out for that; where the budget is short, it takes longer
     """
     timed, limits = {}, {}
     for name, config in configs.items():
@@ -182,7 +183,7 @@ def planned(
         timed[name] = seconds_an_epoch(config, torch.device(device), root, budget / least)
         limits[name] = (timed[name], least, most)
     waiting, left_out = sorted(configs, key=timed.__getitem__), {}
-    while len(waiting) > 1 and (needed := _least([limits[name] for name in waiting], again)) > budget:
+    while len(waiting) > 1 and (needed := sum(limits[one][0] * limits[one][1] for one in waiting)) > budget:
         left_out[waiting.pop()] = f"it is slow, and needs --budget {math.ceil(needed / 60)}m or more"
     epochs = shared(budget, [limits[name] for name in waiting], again)
     plans = [
@@ -195,21 +196,15 @@ def planned(
 def shared(budget: float, limits: Sequence[tuple[float, int, int]], again: bool = False) -> list[int]:
     """The epochs of each of `limits`, (seconds an epoch, epochs at least, at most), the fastest first.
 
-    again      as much as the last one gets, the largest share, is left for one of them to be trained again
+    again      a share is left for one of them to be trained again
     """
     found = []
     for place, (seconds, least, most) in enumerate(limits):
-        kept = _least(limits[place + 1 :], again) if place + 1 < len(limits) else 0
+        kept = sum(later[0] * later[1] for later in limits[place + 1 :])
         share = min(budget / (len(limits) - place + again), budget - kept)
         found.append(max(least, min(most, int(share / seconds))))
         budget -= found[-1] * seconds
     return found
-
-
-def _least(limits: Sequence[tuple[float, int, int]], again: bool) -> float:
-    """The seconds that these need at least, and the slowest of them once more."""
-    costs = [seconds * least for seconds, least, _ in limits]
-    return sum(costs) + again * costs[-1]
 
 
 def seconds_an_epoch(

@@ -202,7 +202,7 @@ def _plan(
         left_out |= slow
         each = [plan.seconds or 0 for plan in plans]
         spent = sum(each) + again * max(each)
-        if spent > 1.01 * budget:
+        if sum(each) > 1.01 * budget:
             say("the budget is too short, and the fastest candidate gets the fewest steps that make sense")
         say(f"training will take about {_minutes(spent)}, and the tests some more", flush=True)
     if int(os.environ.get("RANK", 0)) == 0:

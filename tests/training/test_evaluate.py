@@ -14,6 +14,8 @@ from scalechannels.data.sizes import MNIST_SIZES, OWN_SIZES, accuracy_table, ran
 from scalechannels.data.strokes import strokes
 from scalechannels.network import Explanation
 from scalechannels.pooling import LogMeanExpOverScales, MaxOverScales, MeanOverScales
+from scalechannels.selection import evidence_centres
+from scalechannels.training import evaluate as evaluate_module
 from scalechannels.training.errors import unpack_errors
 from scalechannels.training.evaluate import as_json, evaluate, evaluate_set
 
@@ -137,7 +139,7 @@ def test_a_range_has_a_mean_only_where_both_of_its_ends_were_tested() -> None:
     assert "mean" not in accuracy_table({"fovlse": {1.0: 30.0, 2.0: 50.0}})
 
 
-def test_objects_anywhere_are_told_by_place_and_scale() -> None:
+def test_objects_anywhere_are_told_by_place_and_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     """A network whose answers are known: always 3 rows off, two octaves above the object's size or three."""
     data = anywhere(strokes(6), 6, (0.5, 2.0), seed=1)
     assert data.places is not None
@@ -145,7 +147,7 @@ def test_objects_anywhere_are_told_by_place_and_scale() -> None:
     class Known(torch.nn.Module):
         def forward(self, images: torch.Tensor) -> torch.Tensor:
             ink = (images - images.amin()).square().sum((1, 2, 3))
-            return torch.eye(10)[data.labels] * ink[:, None]
+            return torch.eye(10)[data.labels[: len(images)]] * ink[:, None]
 
         def explain(self, images: torch.Tensor) -> Explanation:
             scales = data.scales * torch.tensor([4.0, 4, 4, 4, 8, 8])
@@ -159,5 +161,8 @@ def test_objects_anywhere_are_told_by_place_and_scale() -> None:
     assert (result.scale_offset, result.scale_error) == (pytest.approx(2), pytest.approx(0))
     (entry,) = as_json([result], "test")["sizes"]
     assert entry["place_error"] == pytest.approx(3)
+    monkeypatch.setattr(evaluate_module, "LOOKED_INTO", 1)  # of the first image alone
+    (first,) = evidence_centres(Known(), data.images)[:1] - data.places[:1]
+    assert evaluate_set(Known(), data, (0.5, 2.0), 10).evidence_error == pytest.approx(float(first.norm()))
     centred = evaluate_set(Known(), replace(data, places=None), 1.0, 10)
     assert "place_error" not in as_json([centred], "test")["sizes"][0]

@@ -1,0 +1,84 @@
+"""Whether the network that `train --data FOLDER` keeps is as good as the best candidate, on new images.
+
+    python -m benchmarks.own_image_folders FOLDERS --train 225 --test 200
+    scalechannels train --data FOLDERS/KIND                # prints the run's folder; the default budget
+    python -m benchmarks.kept_network FOLDERS RUN [RUN …] [--output FILE]
+
+KIND is fashion-crops, fashion-frames or cifar3. Every candidate of a run and the network that it keeps are
+tested on the new images of its kind, at four sizes, and in frames off the centre. One seed: how the budget
+was spent depends on the machine, and the file says how.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.measure import environment
+from scalechannels.files import write_text
+from scalechannels.report.kept import KEPT
+from scalechannels.report.labelled import labelled
+from scalechannels.saving.saved_network import SavedNetwork
+
+SIZES, OFFSETS = ("0.5", "1", "2", "3"), ("2", "4")
+RESULT = Path(__file__).parent / "results" / "kept_network.json"
+
+
+def measured(folders: Path, run: Path) -> dict[str, Any]:
+    """Accuracies in per cent, of each network at each size, and off the centre."""
+    report = json.loads((run / "report.json").read_text(encoding="utf-8"))
+    kind = Path(report["folder"]).name
+    networks = {
+        name: run / "candidates" / Path(one["folder"]).name for name, one in report["candidates"].items()
+    }
+    tests = {"sizes": [f"{kind}@{size}" for size in SIZES], "offsets": [f"{kind}+{far}" for far in OFFSETS]}
+    found = {}
+    for name, folder in {**networks, KEPT: run}.items():
+        saved = SavedNetwork.open(folder)
+        found[name] = {
+            group: [
+                round(labelled(saved, folders / one, torch.device("cpu"))["sizes"][0]["accuracy"], 2)
+                for one in wanted
+                if (folders / one).exists()
+            ]
+            for group, wanted in tests.items()
+        }
+        print(kind, name, found[name], flush=True)
+    plan = json.loads((run / "plan.json").read_text(encoding="utf-8"))
+    return {
+        "kind": kind,
+        "images": report["images"],
+        "winner": report["verdict"]["winner"],
+        "budget": report["budget"],
+        "epochs": {one["name"]: one["config"]["training"]["epochs"] for one in plan["candidates"]},
+        "left_out": report["left_out"],
+        "told_off": [  # the report's own curve, in pixels
+            [entry["value"] * report["object_pixels"], round(entry["balanced"], 2)]
+            for entry in report["again"]["test"]
+            if entry["group"] == "offset"
+        ],
+        "accuracy": found,
+        "environment": environment(torch.device("cpu")),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folders", type=Path)
+    parser.add_argument("runs", type=Path, nargs="+")
+    parser.add_argument("--output", type=Path, default=RESULT)
+    chosen = parser.parse_args()
+    found = [measured(chosen.folders, run) for run in chosen.runs]
+    write_text(
+        chosen.output, json.dumps({"sizes": SIZES, "offsets": OFFSETS, "runs": found}, indent=1) + "\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
