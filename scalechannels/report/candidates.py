@@ -120,7 +120,7 @@ def with_recipe(config: ResolvedRun, said: TrainingConfig | None) -> ResolvedRun
     side = config.data.resize or config.data.own.object_pixels
     augmented = training
     if said is not None:
-        shifted = training.crops or training.jitter
+        shifted = said.crops is not None or training.jitter
         usual = max(1, round(OFF_CENTRE[config.data.images or "crops"] * side))
         augmented = replace(
             training,

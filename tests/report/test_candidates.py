@@ -67,6 +67,14 @@ def test_frames_are_not_resized_and_options_win(folder: Path) -> None:
     assert found[CENTRE].training.visible == 0.7
 
 
+@pytest.mark.parametrize("crops", [0, 3])
+def test_moves_that_were_asked_for_are_kept_and_none_is_a_number_as_well(folder: Path, crops: int) -> None:
+    base = chosen(folder)
+    base = replace(base, training=replace(base.training, crops=crops))
+    found, _ = candidates(base, TrainingConfig(crops=crops))
+    assert {config.training.crops for config in found.values()} == {crops}
+
+
 def test_the_average_is_as_long_as_the_steps_allow(folder: Path) -> None:
     config = candidates(chosen(folder), TrainingConfig())[0][CENTRE]
     short, long = (with_epochs(config, epochs, 160, TrainingConfig()).training for epochs in (10, 10_000))
