@@ -214,10 +214,7 @@ def own_images_page(
         result=result,
         best=best,
         folder=str(folder),
-        tiles=[
-            (f"{best.means[name]:.0f} %", f"{name}{', to be used' if name == best.winner else ''}", shade)
-            for name, shade in zip(trials, CLASSES, strict=False)
-        ],
+        tiles=_tiles(result, best),
         sizes=[entry["value"] for entry in trials[best.winner]["test"] if entry["group"] == "size"],
         curves=size_curves(result, best),
         offsets=candidate_curves(
@@ -244,6 +241,17 @@ def own_images_page(
         ],
         wider=_wider_options(result),
     )
+
+
+def _tiles(result: Mapping[str, Any], best: Verdict) -> list[tuple[str, str, str]]:
+    """The mean accuracy of each network, what it is, and its colour."""
+    again = KEPT in tests(result)
+    tiles = []
+    for name, shade in zip(result["candidates"], CLASSES, strict=False):
+        used = ", to be used" if name == best.winner and not again else ""
+        tiles.append((f"{best.means[name]:.0f} %", f"{name}{used}", shade))
+    kept = [(f"{best.means[KEPT]:.0f} %", f"kept: the {best.winner}, trained again", "")] if again else []
+    return [*tiles, *kept]
 
 
 def _with_margin(entry: Mapping[str, Any], result: Mapping[str, Any]) -> str:

@@ -32,7 +32,7 @@ from scalechannels.files import atomic_path, locked, make_folder, write_text
 from scalechannels.report import candidates as offered
 from scalechannels.report.candidates import Planned, named
 from scalechannels.report.conditions import Condition, conditions
-from scalechannels.report.kept import can_learn_more, trained_on_both
+from scalechannels.report.kept import KEPT, can_learn_more, trained_on_both
 from scalechannels.report.looked import looked
 from scalechannels.report.none_of_these import false_alarms
 from scalechannels.report.own_images import described, gathered, table, uncertainty, write_report
@@ -201,10 +201,10 @@ def _plan(
             plans, slow = offered.planned(found, images, budget, asked.device, said, root, timed, again)
         left_out |= slow
         each = [plan.seconds or 0 for plan in plans]
-        spent = sum(each) + again * max(each)
         if sum(each) > 1.01 * budget:
             say("the budget is too short, and the fastest candidate gets the fewest steps that make sense")
-        say(f"training will take about {_minutes(spent)}, and the tests some more", flush=True)
+        more = f"the best once more, for {_minutes(max(each))} at most, " if again else ""
+        say(f"training will take about {_minutes(sum(each))}, {more}and the tests some more", flush=True)
     if int(os.environ.get("RANK", 0)) == 0:
         write_text(path, json.dumps(_as_json(plans, left_out), indent=1) + "\n")
     return plans, left_out
@@ -321,7 +321,8 @@ def _of_kept(best: Verdict, result: dict[str, Any]) -> Verdict:
     again = result["again"]
     mean = mean_accuracy(again["test"], result["kind"])
     said = f"Trained again on {again['images']:,} images, those to choose by among them, it has {mean:.0f} %."
-    return replace(best, text=f"{best.text} {said}", remarks=remarks(again["test"], result))
+    means = {**best.means, KEPT: mean}
+    return replace(best, text=f"{best.text} {said}", remarks=remarks(again["test"], result), means=means)
 
 
 def _keep(run: Run, folder: Path) -> None:
