@@ -5,8 +5,8 @@
     python -m benchmarks.kept_network FOLDERS RUN [RUN …] [--output FILE]
 
 KIND is fashion-crops, fashion-frames or cifar3. Every candidate of a run and the network that it keeps are
-tested on the new images of its kind, at four sizes, and in frames off the centre. One seed: how the budget
-was spent depends on the machine, and the file says how.
+tested on the new images of its kind, at four sizes, and in frames off the centre. A kind takes the place of
+what the file has of it. One seed: how the budget was spent depends on the machine, and the file says how.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def measured(folders: Path, run: Path) -> dict[str, Any]:
         name: run / "candidates" / Path(one["folder"]).name for name, one in report["candidates"].items()
     }
     tests = {"sizes": [f"{kind}@{size}" for size in SIZES], "offsets": [f"{kind}+{far}" for far in OFFSETS]}
-    found = {}
+    found: dict[str, Any] = {}
     for name, folder in {**networks, KEPT: run}.items():
         saved = SavedNetwork.open(folder)
         found[name] = {
@@ -52,6 +52,7 @@ def measured(folders: Path, run: Path) -> dict[str, Any]:
     return {
         "kind": kind,
         "images": report["images"],
+        "new_images": len(list((folders / tests["sizes"][0]).rglob("*.png"))),
         "winner": report["verdict"]["winner"],
         "budget": report["budget"],
         "epochs": {one["name"]: one["config"]["training"]["epochs"] for one in plan["candidates"]},
@@ -74,10 +75,13 @@ def main() -> None:
     parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("--output", type=Path, default=RESULT)
     chosen = parser.parse_args()
-    found = [measured(chosen.folders, run) for run in chosen.runs]
-    write_text(
-        chosen.output, json.dumps({"sizes": SIZES, "offsets": OFFSETS, "runs": found}, indent=1) + "\n"
-    )
+    known = json.loads(chosen.output.read_text(encoding="utf-8"))["runs"] if chosen.output.exists() else []
+    found = {one["kind"]: one for one in known}
+    for run in chosen.runs:
+        one = measured(chosen.folders, run)
+        found[one["kind"]] = one
+    result = {"sizes": SIZES, "offsets": OFFSETS, "runs": list(found.values())}
+    write_text(chosen.output, json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ def test_the_fastest_candidate_is_never_left_out(folder: Path, monkeypatch: pyte
     monkeypatch.setattr("scalechannels.report.candidates.seconds_an_epoch", lambda one, *_: slow[names[one]])
     plans, left_out = planned(found, 160, 60.0, "cpu", TrainingConfig())
     assert [plan.name for plan in plans] == [RESIZED]
-    assert plans[0].config.training.epochs == 150 // (160 // found[RESIZED].training.batch) + 1
+    assert plans[0].config.training.epochs == 300 // (160 // found[RESIZED].training.batch) + 1
     assert list(left_out) == [EVERYWHERE, CENTRE, AUGMENTED]
     timed = {name: float(number + 1) for number, name in enumerate(found)}
     monkeypatch.setattr("scalechannels.report.candidates.seconds_an_epoch", lambda one, *_: timed[names[one]])
