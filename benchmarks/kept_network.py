@@ -2,7 +2,7 @@
 
     python -m benchmarks.own_image_folders FOLDERS --train 225 --test 200
     scalechannels train --data FOLDERS/KIND                # prints the run's folder; the default budget
-    python -m benchmarks.kept_network FOLDERS RUN [RUN …] [--output FILE]
+    python -m benchmarks.kept_network FOLDERS RUN [RUN …] [--without CANDIDATE …] [--output FILE]
 
 KIND is fashion-crops, fashion-frames or cifar3. Every candidate of a run and the network that it keeps are
 tested on the new images of its kind, at four sizes, and in frames off the centre. A kind takes the place of
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,12 @@ SIZES, OFFSETS = ("0.5", "1", "2", "3"), ("2", "4")
 RESULT = Path(__file__).parent / "results" / "kept_network.json"
 
 
-def measured(folders: Path, run: Path) -> dict[str, Any]:
+def measured(folders: Path, run: Path, without: Sequence[str]) -> dict[str, Any]:
     """Accuracies in per cent, of each network at each size, and off the centre."""
     report = json.loads((run / "report.json").read_text(encoding="utf-8"))
     kind = Path(report["folder"]).name
-    networks = {
-        name: run / "candidates" / Path(one["folder"]).name for name, one in report["candidates"].items()
-    }
+    own = {name: Path(one["folder"]).name for name, one in report["candidates"].items()}
+    networks = {name: run / "candidates" / folder for name, folder in own.items() if name not in without}
     tests = {"sizes": [f"{kind}@{size}" for size in SIZES], "offsets": [f"{kind}+{far}" for far in OFFSETS]}
     found: dict[str, Any] = {}
     for name, folder in {**networks, KEPT: run}.items():
@@ -73,12 +73,13 @@ def main() -> None:
     )
     parser.add_argument("folders", type=Path)
     parser.add_argument("runs", type=Path, nargs="+")
+    parser.add_argument("--without", nargs="*", default=(), help="candidates that are too slow to test")
     parser.add_argument("--output", type=Path, default=RESULT)
     chosen = parser.parse_args()
     known = json.loads(chosen.output.read_text(encoding="utf-8"))["runs"] if chosen.output.exists() else []
     found = {one["kind"]: one for one in known}
     for run in chosen.runs:
-        one = measured(chosen.folders, run)
+        one = measured(chosen.folders, run, chosen.without)
         found[one["kind"]] = one
     result = {"sizes": SIZES, "offsets": OFFSETS, "runs": list(found.values())}
     write_text(chosen.output, json.dumps(result, indent=1) + "\n")
