@@ -57,11 +57,13 @@ def measured(folders: Path, run: Path, without: Sequence[str]) -> dict[str, Any]
         "budget": report["budget"],
         "epochs": {one["name"]: one["config"]["training"]["epochs"] for one in plan["candidates"]},
         "left_out": report["left_out"],
-        "told_off": [  # the report's own curve, in pixels
-            [entry["value"] * report["object_pixels"], round(entry["balanced"], 2)]
+        "told": {  # by the report: in pixels off the centre, 0 at the images' own size
+            0 if entry["group"] == "size" else round(entry["value"] * report["object_pixels"]): round(
+                entry["balanced"], 2
+            )
             for entry in report["again"]["test"]
-            if entry["group"] == "offset"
-        ],
+            if entry["group"] == "offset" or (entry["group"], entry["value"]) == ("size", 1)
+        },
         "accuracy": found,
         "environment": environment(torch.device("cpu")),
     }

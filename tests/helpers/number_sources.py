@@ -153,6 +153,30 @@ class Sources:
             for entry in one["sizes"].values()
         )
 
+    def kept_run(self, kind: str) -> dict[str, Any]:
+        """A run of benchmarks/kept_network.py."""
+        (found,) = (one for one in self.measured("kept_network")["runs"] if one["kind"] == kind)
+        return dict(found)
+
+    def kept_network(self, kind: str, network: str) -> str:
+        """What a network of such a run knows at each size, as cells of a table."""
+        return " | ".join(f"{value:.1f}" for value in self.kept_run(kind)["accuracy"][network]["sizes"])
+
+    def best_of_others(self, kind: str) -> list[float]:
+        """The accuracy of the best candidate at each size."""
+        found = self.kept_run(kind)["accuracy"]
+        return [
+            max(one) for one in zip(*(found[name]["sizes"] for name in found if name != "kept"), strict=True)
+        ]
+
+    def lost_off_centre(self, pixels: int, told: bool = False) -> float:
+        """What the kept network loses in frames, on new images or as its report told."""
+        run = self.kept_run("fashion-frames")
+        if told:
+            return float(run["told"]["0"] - run["told"][str(pixels)])
+        own = run["accuracy"]["kept"]
+        return float(own["sizes"][1] - own["offsets"][{2: 0, 4: 1}[pixels]])
+
     def patience(self, method: str, patience: str, what: str = "accuracy") -> float:
         """Accuracy of benchmarks/patience.py, the mean over sizes and seeds, or the epochs that it took."""
         found = [
