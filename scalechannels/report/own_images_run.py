@@ -74,6 +74,8 @@ class Asked:
 def train_own_images(config: RunConfig, asked: Asked) -> Path:
     """Survey, plan, train, compare, report; the report's path."""
     require_network(config.network)
+    # The file of a network that was kept says so; here the choice comes first.
+    config = replace(config, data=replace(config.data, validation_too=False))
     if asked.budget is not None and config.training.epochs is not None:
         raise ValueError("--budget sets the epochs; remove it or --training.epochs")
     seconds = offered.budget_seconds(asked.budget or offered.USUAL_BUDGET)

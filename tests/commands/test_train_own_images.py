@@ -115,6 +115,12 @@ def test_candidates_are_trained_compared_reported_and_one_is_kept(
     assert run("evaluate", folder, "--sizes", 1, "--split", "validation") == 1
     assert "has learnt from the validation images" in capsys.readouterr().err
 
+    again = (*words[:3], "--config", folder / "config.toml", "--out", "again", "--sizes", 1)
+    assert run("train", *again[1:]) == 0, capsys.readouterr().err  # a kept network's file
+    (anew,) = Path("again").glob("photos-*/report.json")
+    assert json.loads(anew.read_text())["images"] == result["images"]
+    capsys.readouterr()
+
     before = (folder / "model.safetensors").stat().st_mtime_ns, (winner / "result.json").stat().st_mtime_ns
     (folder / "report.html").unlink()
     assert run(*words) == 0

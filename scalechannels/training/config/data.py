@@ -95,8 +95,8 @@ class DataConfig:
     """Your own images: crops of the object, later ones too; or frames that stay, in which objects are smaller
     or larger. Default: frames if objects stand out and fill less than 3/5 of the longer side."""
     validation_too: bool = False
-    """Your own images: train on the validation images as well. `train` does so once the choice is made, with
-    the network that it keeps."""
+    """Your own images: train on the validation images as well. `train` does so by itself, with the network
+    that it keeps, once the choice is made; before, it takes no notice of this."""
     resize: Count | None = None
     """Your own images, with network.name cnn: resize each image to this many pixels a side, and keep its
     aspect ratio. It removes the size of objects; for crops alone. Default: off."""
