@@ -18,6 +18,7 @@ their results stay those of before.
 from __future__ import annotations
 
 import argparse
+import math
 import tempfile
 import time
 from collections.abc import Sequence
@@ -68,19 +69,23 @@ def train(chosen: argparse.Namespace) -> None:
     runs = of_rows(runs, chosen.ids, chosen.rows) if chosen.rows else runs
     done = written(chosen.outside if chosen.again else chosen.output)
     runs = [run for run in runs if run.resolve(device.type).name not in done]
-    parts = groups(runs, TOGETHER if device.type == "cuda" else 1)
+    parts = groups(sorted(runs, key=lambda run: run.training.seed), TOGETHER if device.type == "cuda" else 1)
     parts.sort(key=lambda part: min(run.training.seed for run in part))
     if chosen.trial:
         parts = [[run] for run in trials(runs)]
-    started = time.perf_counter()
+    until = time.perf_counter() + 60 * chosen.minutes
     for number, part in enumerate(parts, 1):
-        if time.perf_counter() - started > 60 * chosen.minutes:
+        if time.perf_counter() > until:
             print(f"stopped after {chosen.minutes:g} minutes; {len(parts) - number + 1} groups are left")
             return
         names = dict.fromkeys(f"{run.network.name} {run.data.sizes} seed {run.training.seed}" for run in part)
         print(f"{number}/{len(parts)}: {len(part)} runs, {', '.join(names)}", flush=True)
         sizes = None if chosen.trial else (*part[0].data.about.test_sizes, *tested(part[0]))
-        complete(part, device, chosen.root, None if chosen.trial else chosen.output, sizes, chosen.outside)
+        output = None if chosen.trial else chosen.output
+        left = complete(part, device, chosen.root, output, sizes, chosen.outside, until)
+        if left:
+            print(f"stopped after {chosen.minutes:g} minutes; of this group, {left} are left")
+            return
     print("all of these runs are done")
 
 
@@ -105,8 +110,10 @@ def complete(
     output: Path | None,
     sizes: Sequence[Any] | None,
     outside: Path | None = None,
-) -> None:
-    """Train and test runs that share a shape: together where their networks can be stacked on a GPU."""
+    until: float = math.inf,
+) -> int:
+    """Train and test runs that share a shape: together where their networks can be stacked on a GPU, else one
+    after the other, and after this time of `time.perf_counter` no more. Given back is how many are left."""
     from scalechannels.training.distributed import joined
     from scalechannels.training.fit import _groups, train_and_test
     from scalechannels.training.group import Group, How
@@ -115,10 +122,14 @@ def complete(
     with tempfile.TemporaryDirectory() as folder, joined(device) as processes:
         lines: list[Any] = [Line(run.resolve(device.type), Path(folder), output) for run in part]
         last: list[Group] = []
-        for of_one_kind in _groups(lines, together):
+        kinds = _groups(lines, together)
+        for number, of_one_kind in enumerate(kinds):
+            if time.perf_counter() > until:
+                return len(kinds) - number
             group = train_and_test(of_one_kind, device, processes, How(root, together, sizes=sizes), last)
             if outside is not None:
                 test_outside(group, device, root, outside)
+    return 0
 
 
 def test_outside(group: Any, device: Any, root: Path | None, outside: Path) -> None:

@@ -74,6 +74,9 @@ def test_runs_of_one_shape_are_each_trained(runner: Any, tmp_path: Path) -> None
     losses = {name: result["history"][-1]["loss"] for name, result in runner.written(output).items()}
     assert list(losses) == [config.resolve().name for config in configs]
     assert len(set(losses.values())) == 2
+    late = tmp_path / "late.jsonl"
+    assert runner.complete(configs, torch.device("cpu"), None, late, (1.0,), until=0.0) == 2
+    assert not late.exists()
 
 
 def test_networks_are_tested_outside_before_they_are_forgotten(
