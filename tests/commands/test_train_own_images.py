@@ -206,7 +206,7 @@ def test_a_budget_becomes_epochs_once_and_a_stopped_command_resumes(
     """Killed between candidates, it goes on with the plan of the first time, however fast it is by then."""
     photos(here / "photos", count=10)
     times = {"cnn": 0.01, "fovlse": 0.02}
-    monkeypatch.setattr(candidates, "LEAST", {"centre": 1, "anywhere": 1})
+    monkeypatch.setattr(candidates, "LEAST", 1)
     monkeypatch.setattr(candidates, "seconds_an_epoch", lambda config, *_: times[config.network.name])
     words = ("train", "--data", "photos", *QUICK, "--budget", "0.125s", "--sizes", 1)
 
@@ -238,7 +238,7 @@ def test_a_budget_that_is_too_short_trains_the_fastest_candidate_and_says_so(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     photos(here / "photos")
-    monkeypatch.setattr(candidates, "LEAST", {"centre": 1, "anywhere": 1})
+    monkeypatch.setattr(candidates, "LEAST", 1)
     monkeypatch.setattr(
         candidates, "seconds_an_epoch", lambda config, *_: 9 if config.data.resize is None else 1
     )
